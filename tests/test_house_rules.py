@@ -29,7 +29,7 @@ KEEPS_OTHERWISE = {
     "errors.py": "pickles an exception with its notes",
     "predict/forecast/forecast.py": "pickles a forecast without its details",
     "describe/capture/torch/meta_modules.py": "copy.deepcopy wants ids; the tensors are alive beside them",
-    "describe/capture/torch/aten_recorder.py": "modules may be unhashable; the one that is recorded is alive all the while",
+    "describe/capture/torch/aten_recorder.py": "modules may be unhashable; the recorded one stays alive",
 }
 BESIDE_THE_PACKAGE = {"training", "studies", "benchmarks", "fuzz", "tests"}
 NAMELESS = {"util", "utils", "helper", "helpers", "misc"}

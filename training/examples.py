@@ -19,8 +19,8 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import CLASSES, COLUMN_NAMES, PHASES, Columns
 from epochcast.errors import EpochcastError
 from epochcast.hardware.device import Device
-from epochcast.measure.tables.run_table import Run
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.measure.tables.run_table import MeasuredRun
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 _NAMES = tuple(name for name in COLUMN_NAMES if name != "samples")
 """What is kept of the columns; samples are the batch."""
@@ -32,7 +32,7 @@ class Example:
 
     columns: Columns
     device: Device
-    setting: Setting
+    setting: SoftwareSetting
     seconds: float
     source: str
     model: str
@@ -45,9 +45,11 @@ def scratch() -> Path:
     return Path(os.environ.get("EPOCHCAST_SCRATCH") or user_cache_path("epochcast") / "examples")
 
 
-def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -> tuple[list[Example], dict[str, str]]:
+def examples(
+    runs: Iterable[MeasuredRun], say: Callable[[str], None] = lambda _: None
+) -> tuple[list[Example], dict[str, str]]:
     """Every run as an example, and the reason for each model that could not be captured."""
-    runs_by_network: dict[tuple[str, tuple[int, ...] | None, Recipe], list[Run]] = {}
+    runs_by_network: dict[tuple[str, tuple[int, ...] | None, Recipe], list[MeasuredRun]] = {}
     for run in runs:
         # Inference is the forward part of the same step: one capture serves both. Not so with eager attention and its
         # dropout, which does not run forward alone.
@@ -84,7 +86,7 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
     return steps, failures
 
 
-def _attends(run: Run, recipe: Recipe) -> bool:
+def _attends(run: MeasuredRun, recipe: Recipe) -> bool:
     """Whether the network multiplies two computed tensors; if not, fused attention changes nothing."""
     path = _path(run.reference, run.input_shape, replace(recipe, attention="eager"))
     if not path.exists():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.layer_terms import HOST_TERMS, TERMS, terms
-from epochcast.predict.cost.layers_model import LEAST_SIBLING_ROWS, LayerSeconds, LayersModel, Setup
+from epochcast.predict.cost.layers_model import LEAST_SIBLING_ROWS, LayersModel, LayerTimes, Setup
 from epochcast.predict.cost.single_layer import LayerRows
 
 Array = NDArray[np.float64]
@@ -63,16 +63,14 @@ def calibrated(model: LayersModel, rows: LayerRows, device: Device, seconds: Arr
     return LayerCalibration(siblings, offsets, weights, slopes, means, width)
 
 
-def calibrated_answer(
-    model: LayersModel, rows: LayerRows, device: Device, calibration: LayerCalibration
-) -> LayerSeconds:
+def calibrated_answer(model: LayersModel, rows: LayerRows, device: Device, calibration: LayerCalibration) -> LayerTimes:
     """low, mid and high of every row of a calibrated GPU."""
     scaled = model.sibling_logs(rows, device, calibration.siblings) + calibration.offsets
     middle = scaled @ calibration.weights
     traits = _traits(rows, device, calibration.siblings, scaled, middle)
     log_mid = middle + calibration.means[0] + (traits - calibration.means[1:]) @ calibration.slopes
     mid, factor = np.exp(log_mid), np.exp(calibration.width)
-    return LayerSeconds(mid / factor, mid, mid * factor, "layers, calibrated")
+    return LayerTimes(mid / factor, mid, mid * factor, "layers, calibrated")
 
 
 def _traits(rows: LayerRows, device: Device, siblings: tuple[Setup, ...], scaled: Array, middle: Array) -> Array:

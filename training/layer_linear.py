@@ -33,7 +33,7 @@ from epochcast.describe.graph.trace import CLASSES, PHASES, Columns, columns_of
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import Array, Costs
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 LINE_KINDS = ("conv", "fully_connected", "loss", "normalisation", "pooling", "relu")
 LOCAL_RESPONSE_CHANNELS = 5  # Krizhevsky et al. 2012, section 3.3
@@ -107,7 +107,7 @@ class LayerLinear:
             raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(LINE_KINDS)}")
         return cls(device.name, lines)
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """β0 + β1·c, between the factor's ends; NaN for what the table or the measurements lack."""
         if device.name != self.device:
             raise BadInput(f"layer_linear was fitted on {self.device}, not on {device.name}")

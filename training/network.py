@@ -28,7 +28,7 @@ from epochcast.hardware.device import Device
 from epochcast.predict.cost.features import features
 from epochcast.predict.cost.learned import BOUND, LIMBS, MOST_SLOWDOWN, POWERS, UNIT_SECONDS
 from epochcast.predict.cost.op_bounds import CLASS_TOWERS, GROUPS, TOWERS, as_run, caps, limits, op_groups
-from epochcast.predict.cost.software_setting import GENERATIONS, Setting
+from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
 from epochcast.predict.cost.waves import SHARPNESS, TILES
 from training.examples import Example, select
 
@@ -143,7 +143,7 @@ class Names:
     sources: Vocabulary = field(default_factory=Vocabulary)
 
 
-def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
+def kernels_of(columns: Columns, device: Device, setting: SoftwareSetting) -> Kernels:
     """Ops as tensors. Vector arithmetic has a column of its own beside the maths."""
     columns = as_run(columns, device)
     limit = limits(columns, device)

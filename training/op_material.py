@@ -26,14 +26,14 @@ from epochcast.measure.fit.modern_ops import (
 )
 from epochcast.measure.fit.op_parts import OwnedColumns
 from epochcast.measure.fit.training_ops import training_op_columns
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from training.examples import select
 from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
 
 Array = NDArray[np.float64]
 
 # The stacks that timed the new tables: libraries of 2024 and 2025, called by PyTorch 2.
-TODAY = Setting(framework_age=0.77)
+TODAY = SoftwareSetting(framework_age=0.77)
 # Products with fewer rows than a few tiles are decoding, not training; they are drawn this much less often than others,
 # and products in today's formats more often.
 SMALL_ROWS, SMALL_WEIGHT, LARGE_WEIGHT = 250, 0.1, 2.0
@@ -135,7 +135,7 @@ def _is_large(columns: Columns) -> NDArray[np.bool_]:
     return columns.is_matrix & np.where(is_conv, columns.flops > LARGE_FLOPS, least >= LARGE_SIDE)
 
 
-def _setting(source: str) -> Setting:
+def _setting(source: str) -> SoftwareSetting:
     return op_setting(source) if source in ("deepbench", "neusight") else TODAY
 
 

@@ -27,15 +27,15 @@ from epochcast.decide.advise.advice import Advice, AdviceRequest
 from epochcast.decide.advise.advice import advise as solve_advice
 from epochcast.decide.diff.change_limits import Allowed
 from epochcast.decide.diff.diff_answer import Diff
-from epochcast.decide.diff.diff_compare import Comparison
+from epochcast.decide.diff.diff_compare import DiffSession
 from epochcast.decide.diff.diff_side import Side, side_of
-from epochcast.decide.diff.side_reference import JOB, Question, side_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_asked
 from epochcast.decide.plan.billing import NO_EXTRAS, Extras
-from epochcast.decide.plan.choice import Limits
+from epochcast.decide.plan.choice import PlanLimits
 from epochcast.decide.plan.learning import critical_batch as find_critical_batch
 from epochcast.decide.plan.offers import OFFERED_GPUS, offers
 from epochcast.decide.plan.plan_answer import Goal, Plan, planned
-from epochcast.decide.plan.plan_options import Asked, policy_of, what_if_in
+from epochcast.decide.plan.plan_options import PlanOptions, policy_of, what_if_in
 from epochcast.decide.plan.spot import Spot
 from epochcast.decide.scaling import Case, Scaling, cases, scaled
 from epochcast.describe.capture.inspection import Inspection, inspect_graph
@@ -58,7 +58,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 
 if TYPE_CHECKING:
-    from epochcast.measure.fit.local_fit import Fitted
+    from epochcast.measure.fit.local_fit import FittedDevice
 
 __all__ = [
     "Advice",
@@ -278,7 +278,7 @@ def plan(
     accuracy by copies of each sample. `today` tells how old prices are. The other `options` are those of `Job`.
     """
     deadline_seconds = checked("deadline_seconds", float, deadline_seconds, above=0)
-    limits = Limits(deadline_seconds, checked("budget_dollars", float, budget_dollars, above=0))
+    limits = PlanLimits(deadline_seconds, checked("budget_dollars", float, budget_dollars, above=0))
     rented = offers(
         checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]"),
         clouds=checked("clouds", tuple[str, ...], clouds, example="['aws']"),
@@ -297,7 +297,7 @@ def plan(
     critical = None if critical_batch is None else find_critical_batch(str(critical_batch))
     tried = what_if_in(checked("what_if", tuple[str, ...], what_if, example="['precision=amp,bf16']") or ())
     spare = Spot(float(spot)) if isinstance(spot, int | float) else spot
-    asked = Asked(policy, critical, tried, extras, spare, tuple((augment_epochs or {}).items()))
+    asked = PlanOptions(policy, critical, tried, extras, spare, tuple((augment_epochs or {}).items()))
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
     goal = Goal(limits, objective, most_epochs, today)
     answer = planned(job, rented, names, goal, _session(session, cost_model, profile), progress, asked)
@@ -326,16 +326,16 @@ def diff(
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
             raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
-        question = Question(options, tuple(map(str, _paths(config or ()))))
+        question = DiffQuestion(options, tuple(map(str, _paths(config or ()))))
         path = None if profile is None else Path(profile)
-        return Comparison(question, limits, path, session).of_revisions(base, base_revision, head_revision)
+        return DiffSession(question, limits, path, session).of_revisions(base, base_revision, head_revision)
     if head is None or head_revision is not None:
         raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
     session = _session(session, None, profile)
 
     def side(asked: object) -> Side:
         if isinstance(asked, str) and asked.startswith(JOB):
-            return side_asked(asked, Question(options, tuple(map(str, _paths(config or ())))), session)
+            return side_asked(asked, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
         made = _forecast(diff, asked, options, () if isinstance(asked, Job) else config, session)
         return side_of(asked if isinstance(asked, str) else made.model, made)
 
@@ -344,7 +344,7 @@ def diff(
 
 def fit(
     measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None, allow_code: bool = False
-) -> "Fitted":
+) -> "FittedDevice":
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
 
     `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not."""

@@ -31,11 +31,12 @@ _HOMES = {
 def _based(name: str) -> type:
     """The class with the framework's base; of several packages the one that the program has loaded, else the first."""
     home = import_module(f"epochcast.observe.runs.callbacks.{_HOMES[name]}")
+    hooks = home.HOOKS
     places = [place.partition(":") for place in home.BASES]
     for package, _, base in sorted(places, key=lambda place: place[0] not in sys.modules):
         if find_spec(package.partition(".")[0]) is not None:
-            members = {"__module__": __name__, "__doc__": home.Hooks.__doc__}
-            return type(name, (home.Hooks, getattr(import_module(package), base)), members)
+            members = {"__module__": __name__, "__doc__": hooks.__doc__}
+            return type(name, (hooks, getattr(import_module(package), base)), members)
     raise MissingExtra(home.EXTRA, places[0][0].partition(".")[0])
 
 

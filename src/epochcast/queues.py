@@ -20,15 +20,15 @@ from epochcast.predict.forecast.session import Session
 from epochcast.schedule.cluster_traces import read_trace
 from epochcast.schedule.node_types import with_instances
 from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-from epochcast.schedule.projection import DRAWS, Asked, project
-from epochcast.schedule.queue_clock import Clock, timed
+from epochcast.schedule.projection import DRAWS, ProjectionOptions, project
+from epochcast.schedule.queue_clock import QueueClock, timed
 from epochcast.schedule.queue_now import QueueNow, queue_now
 from epochcast.schedule.queue_rows import KeptQueue
 from epochcast.schedule.runtime_draws import STANDARD_TO_HIGH
-from epochcast.schedule.simulator import Rules
+from epochcast.schedule.simulator import SimulationRules
 from epochcast.schedule.timetable import PastJob, Timetable
 from epochcast.schedule.workload_file import Refused, fleet_of, read_document, read_rows, rules_of
-from epochcast.schedule.workload_jobs import QueuedJob, Workload
+from epochcast.schedule.workload_jobs import QueuedJob, QueueWorkload
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ UNSEEN_SECONDS = 600.0
 class ReadQueue:
     """A queue as its file says it, and the clock; `rows` are the plain rows of its jobs."""
 
-    workload: Workload
-    rules: Rules
-    clock: Clock
+    workload: QueueWorkload
+    rules: SimulationRules
+    clock: QueueClock
     rows: Mapping[str, Mapping[str, Any]]
     document: Mapping[str, Any]
     refused: tuple[Refused, ...]
@@ -72,8 +72,8 @@ class QueueView:
     """A queue at a moment, from a file or from the store. `past` are jobs that are over."""
 
     now: QueueNow
-    clock: Clock
-    rules: Rules
+    clock: QueueClock
+    rules: SimulationRules
     commands: Mapping[str, str]
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class QueueView:
     policy: str | None = None
     """Who decides where it is run."""
 
-    def timetable(self, asked: Asked, progress: Progress | None = None) -> Timetable:
+    def timetable(self, asked: ProjectionOptions, progress: Progress | None = None) -> Timetable:
         """The queue as it will go on."""
         rules = self.rules if asked.every_seconds is None else replace(self.rules, every_seconds=asked.every_seconds)
         found = project(self.now, self.clock, asked, rules, progress)
@@ -100,7 +100,7 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
     from epochcast.schedule.stored_queue import kept_queue, state_of
 
     kept = kept_queue(store, name)
-    clock = Clock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
+    clock = QueueClock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
     now = at.timestamp()
     ended = {job for job, one in kept.jobs.items() if one.state == ENDED}
     over = {job for job, one in kept.jobs.items() if one.is_over}
@@ -113,7 +113,7 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
     running = kept.open_starts()
     return QueueView(
         QueueNow(
-            Workload(kept.fleet, jobs),
+            QueueWorkload(kept.fleet, jobs),
             state_of(kept, now),
             {job: kept.seconds(start.asked_at_seconds) for job, start in running.items()},
         ),
@@ -219,7 +219,7 @@ def read_traced(trace: Path, machines: Path, at: datetime, seed: int) -> ReadQue
     read = read_trace(trace, fleet, seed)
     refused = tuple(Refused("", line) for line in read.refused)
     drawn = "deadlines and costs of lateness are drawn; a duration counts on the first device"
-    return ReadQueue(read.workload, rules, Clock(at), {}, known.document, refused, (*known.notes, drawn))
+    return ReadQueue(read.workload, rules, QueueClock(at), {}, known.document, refused, (*known.notes, drawn))
 
 
 def schedule_plan(
@@ -241,7 +241,7 @@ def schedule_plan(
     `every_seconds` has the policy decide at least so often, besides at arrivals and ends.
     """
     moment = datetime.now().astimezone() if at is None else at if at.tzinfo else at.astimezone()
-    asked = Asked(policy, Switches(preemption, preemption, seed), every_seconds, draws, seed)
+    asked = ProjectionOptions(policy, Switches(preemption, preemption, seed), every_seconds, draws, seed)
     return read_queue(queue, moment, session=session, progress=progress).view(moment, error).timetable(asked, progress)
 
 
@@ -259,7 +259,7 @@ def commands(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _with_spread(workload: Workload, error: float | None) -> tuple[Workload, tuple[str, ...]]:
+def _with_spread(workload: QueueWorkload, error: float | None) -> tuple[QueueWorkload, tuple[str, ...]]:
     """Intervals for seconds that have none; where none is asked for, a note says that they count as exact."""
     if error is not None and not 0 <= error <= 3:
         raise BadInput(f"error is a spread from 0 to 3, got {error:g}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epochcast.hardware.catalogue import find_link
-from epochcast.predict.comm.protocol import Line, tuning
+from epochcast.predict.comm.protocol import ProtocolLine, tuning
 from studies.collectives.rows import Measured
 
 RINGS = ("ll", "ll128", "simple")
@@ -109,7 +109,7 @@ def _line(name: str, constants: Mapping[str, float], hops: np.ndarray) -> np.nda
     return found
 
 
-def _named(name: str, line: Line) -> dict[str, float]:
+def _named(name: str, line: ProtocolLine) -> dict[str, float]:
     return {
         f"{name}.start": line.start_seconds,
         f"{name}.hop": line.hop_factor,

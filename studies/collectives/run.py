@@ -304,7 +304,8 @@ def _sizes(rows: Sequence[Measured]) -> list[str]:
 INTRODUCTION = """\
 How long an all-reduce, an all-gather, a reduce-scatter and an all-to-all take by themselves, beside measurements that
 others published (aiconfigurator, vTrain, vidur, SuperScaler, openxla): mean error over rows, in percent. By `python -m
-studies collectives`; the law is in `predict/comm/nccl.py`, its constants in `predict/comm/fitted.toml` and `hardware/links.toml`.
+studies collectives`; the law is in `predict/comm/nccl.py`, its constants in `predict/comm/fitted.toml`
+and `hardware/links.toml`.
 
 'Ours' was fitted on these very rows. 'System left out' refits without the system of the row (its link is then known
 from other systems, or has the mean of the other links of its kind); 'link left out' without all systems of the link;

@@ -18,7 +18,7 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import EpochcastError
 from epochcast.interval import Interval
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.predict.cost.hosts import measured_host
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
@@ -61,14 +61,14 @@ class Figure:
 class Scored:
     """One run: measured, and forecast without and with what is known."""
 
-    run: Run
+    run: MeasuredRun
     before: Interval
     after: Interval
 
 
-def scored(runs: Sequence[Run]) -> Iterator[Scored]:
+def scored(runs: Sequence[MeasuredRun]) -> Iterator[Scored]:
     """Runs that can be forecast, network by network."""
-    groups: dict[tuple[object, ...], list[Run]] = {}
+    groups: dict[tuple[object, ...], list[MeasuredRun]] = {}
     for run in runs:
         groups.setdefault((run.reference, run.input_shape), []).append(run)
     for group in groups.values():
@@ -115,7 +115,7 @@ def speed_up(what: str, rows: Sequence[Scored]) -> Figure:
     return Figure(what, len(pairs), mape_before, mape, median_before, median, bias_before, bias, None)
 
 
-def _pair(run: Run) -> tuple[object, ...]:
+def _pair(run: MeasuredRun) -> tuple[object, ...]:
     return run.model, run.input_shape, run.job.batch, run.job.framework_version, run.job.channels_last
 
 
@@ -124,7 +124,7 @@ def sampled(table: pl.DataFrame, most: int = MOST_ROWS) -> pl.DataFrame:
     return table.gather_every(max(1, -(-len(table) // most)))
 
 
-def runs_of(table: pl.DataFrame) -> list[Run]:
+def runs_of(table: pl.DataFrame) -> list[MeasuredRun]:
     """The rows that can be read."""
     return read_runs(table.to_dicts())[0]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from epochcast.decide.diff.diff_side import kernel_seconds
 from epochcast.decide.diff.paired_interval import unshared
 from epochcast.errors import BadInput
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.predict.cost.cost_models import find_cost_model
 from studies.accuracy.left_out_table import LeftOutTable, read_left_out
 from training.examples import Example, examples
@@ -112,7 +112,7 @@ def _key(*parts: object) -> tuple[object, ...]:
     return parts
 
 
-def _step(example: Example, runs: dict[tuple[object, ...], Run], table: LeftOutTable, place: int) -> Step:
+def _step(example: Example, runs: dict[tuple[object, ...], MeasuredRun], table: LeftOutTable, place: int) -> Step:
     recipe = example.recipe
     if (table.model[place], int(table.batch[place])) != (example.model, recipe.batch):
         raise BadInput("left_out.csv was written from other measurements: run `make model`")

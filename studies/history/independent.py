@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.observe.history.job_table import Array
 from studies.accuracy.left_out_table import LeftOutTable, read_left_out
 
@@ -71,7 +71,7 @@ def _left_out(source: str) -> dict[Hashable, list[float]]:
     return found
 
 
-def _key(run: Run) -> Hashable:
+def _key(run: MeasuredRun) -> Hashable:
     recipe = run.recipe
     layout = "channels_last" if run.setting.channels_last else "nchw"
     return (run.device.name, run.model, recipe.precision_label, recipe.mode, layout, str(recipe.batch))

@@ -242,8 +242,8 @@ _INTRODUCTION = """# How good history is
 Written by `studies/history` (`python -m studies history`; `result.csv` there has every figure). The rows of one
 source are the past jobs, the target is the time of a step. Peers are {peers}. Their hyper-parameters are chosen as
 AI Gauge describes it, by cross-validation in five parts on the mean relative error, once for a source, on four fifths
-of its rows; which ones are tried is ours (`observe/history/models/model_table.py`). The grey box and its peers have the same rows,
-columns and splits.
+of its rows; which ones are tried is ours (`observe/history/models/model_table.py`). The grey box and its peers have the
+same rows, columns and splits.
 """.format(peers=", ".join(PEERS))
 _SEEN = """## What the forecast has not seen
 

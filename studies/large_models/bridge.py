@@ -18,7 +18,7 @@ from epochcast.describe.capture.resolve import find_model
 from epochcast.errors import EpochcastError
 from epochcast.interval import Interval
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import read_table
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.forecaster import forecast_job
@@ -33,7 +33,7 @@ Question = tuple[Any, ...]
 class Scored:
     """A row, our answer, the rule of thumb's, and the rows that ask the same."""
 
-    run: Run
+    run: MeasuredRun
     seconds: Interval
     rule_seconds: float
     question: Question
@@ -67,7 +67,7 @@ def bridge(data: Path, model: CostModel) -> tuple[list[Scored], Mapping[str, int
     return scored, reasons
 
 
-def _answer(network: Any, run: Run, model: CostModel) -> tuple[Interval, float] | str:
+def _answer(network: Any, run: MeasuredRun, model: CostModel) -> tuple[Interval, float] | str:
     try:
         placement = run_placement(run)
         session = Session(model, with_own_profiles=False, with_layer_steps=False)
@@ -90,7 +90,7 @@ def tables(scored: Sequence[Scored], reasons: Mapping[str, int]) -> Iterator[str
     )
     yield "|---|---|---|---|---|---|---|---|"
     yield _line("**all**", scored)
-    kinds: tuple[Callable[[Run], str], ...] = (
+    kinds: tuple[Callable[[MeasuredRun], str], ...] = (
         lambda run: run.model,
         lambda run: run.device.name,
         lambda run: run.recipe.precision,

@@ -124,8 +124,9 @@ How they are kept:
 
 A device that you calibrated in one precision alone keeps your measurement: the law of formats has no say there.
 
-`tests/studies/test_laws.py`, `tests/predict/cost/test_slower_siblings.py` and `tests/predict/forecast/test_memory_laws.py` hold the
-same laws over some hundred jobs, and over all pairs of siblings, with every change.
+`tests/studies/test_laws.py`, `tests/predict/cost/test_slower_siblings.py` and
+`tests/predict/forecast/test_memory_laws.py` hold the same laws over some hundred jobs, and over
+all pairs of siblings, with every change.
 """
 
 

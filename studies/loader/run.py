@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 from epochcast.measure.bench.idle_cpus import idle_cpus, usable_cpus
 from epochcast.measure.bench.jpegs import jpeg_folder
 from epochcast.measure.bench.loader_bench import measure_loader
-from epochcast.predict.forecast.loader_queue import Feed, Host, Service
+from epochcast.predict.forecast.loader_queue import Feed, Service, WorkerHost
 
 NEEDS_DATA = False
 BY_HAND = True
@@ -116,7 +116,7 @@ def sleeping(case: Case) -> Row:
             samples_seconds=(),
         )
         step, busy = real_step(dataset, case, SLEEP_BATCH, steps)
-        feed = Feed(measured_service, Host(usable_cpus()), SLEEP_BATCH, case.workers, case.prefetch)
+        feed = Feed(measured_service, WorkerHost(usable_cpus()), SLEEP_BATCH, case.workers, case.prefetch)
         step_seconds.append(step)
         ours.append(feed.step_seconds(busy))
         thesis.append(max(busy, measured_service.seconds(SLEEP_BATCH) / case.workers))
@@ -132,11 +132,11 @@ def decoding(case: Case, dataset: object) -> Row:
         step, busy = real_step(dataset, case, DECODE_BATCH, 24)
         idle = mean((before, idle_cpus(case.workers, 1.0)))
         service: Service = measured.service()
-        feed = Feed(service, Host(idle), DECODE_BATCH, case.workers, case.prefetch)
+        feed = Feed(service, WorkerHost(idle), DECODE_BATCH, case.workers, case.prefetch)
         step_seconds.append(step)
         ours.append(feed.step_seconds(busy))
         thesis.append(max(busy, service.seconds(DECODE_BATCH) / case.workers))
-        naive.append(replace(feed, host=Host(usable_cpus())).step_seconds(busy))
+        naive.append(replace(feed, host=WorkerHost(usable_cpus())).step_seconds(busy))
     return Row(case, median(step_seconds), median(ours), median(thesis), median(naive))
 
 

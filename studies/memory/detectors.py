@@ -22,7 +22,7 @@ from epochcast.errors import EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.measure.tables.detector_rows import FRAMEWORKS, detector_row
 from epochcast.predict.memory.peak import PeakMemory, peak_memory
-from epochcast.predict.memory.sharding import WHOLE, Shares
+from epochcast.predict.memory.sharding import WHOLE, RankShares
 from training.files import data_folder
 
 PRINTED_GB_BYTES = 1000 * 2**20
@@ -76,7 +76,7 @@ def _peak(
     if generation:
         device = replace(device, generation=generation)
     recipe = Recipe(images, optimizer="momentum", precision=precision, update_style="loop")
-    shares = WHOLE if source == WITHOUT_BUCKETS else Shares(bucket_fraction=1.0)
+    shares = WHOLE if source == WITHOUT_BUCKETS else RankShares(bucket_fraction=1.0)
     trace = find_model(reference, shape).trace(recipe)
     return peak_memory(trace, device, set_to_none=False, sums_in_place=False, shares=shares)
 

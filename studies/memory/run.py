@@ -22,7 +22,7 @@ from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.predict.memory.device_context import context_bytes
 from epochcast.predict.memory.largest_batch import LargestBatch, largest_batch, largest_of
-from epochcast.predict.memory.peak import Step, peak_memory
+from epochcast.predict.memory.peak import MemoryStep, peak_memory
 from epochcast.predict.memory.verdict import HIGH_FACTOR, LOW_FACTOR
 from studies.memory import finetuning
 from studies.memory.decay import with_weight_decay
@@ -189,7 +189,7 @@ def timm(rows: int) -> tuple[list[Bracket], list[str]]:
         except EpochcastError as error:
             failed.append(f"{row['model']}: {error}")
             continue
-        most = largest_of(Step(row["model"], lives, device), device)
+        most = largest_of(MemoryStep(row["model"], lives, device), device)
         found.append(Bracket(row["model"], row["layout"], row["batch_fits"], int(row["batch_fails_below"]), most))
     return found, failed
 

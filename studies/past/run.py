@@ -18,7 +18,7 @@ from statistics import median
 import polars as pl
 
 from epochcast.measure.tables.table_files import read_table
-from epochcast.observe.store.past_runs import NORMAL_90, Group, expected_ratio, usual_errors
+from epochcast.observe.store.past_runs import NORMAL_90, PastGroup, expected_ratio, usual_errors
 
 # Rows of these sources that share all columns below are repetitions. In others (gavel, jcjohnson, mmdetection_v1,
 # nvidia_dle, megatron_bridge) they differ in what no column says: shared GPUs, libraries, variants of a configuration.
@@ -103,7 +103,7 @@ def coverage(groups: list[list[float]]) -> float:
 
 
 def is_within(seconds: float, others: list[float]) -> bool:
-    told = expected_ratio([Group(True, tuple(others))])
+    told = expected_ratio([PastGroup(True, tuple(others))])
     return told.low <= seconds <= told.high
 
 

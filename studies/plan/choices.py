@@ -16,7 +16,7 @@ from typing import Any
 from epochcast.hardware.price import price_dollars_per_hour
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.evaluate_runs import forecast_runs
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.predict.cost.cost_model import CostModel
 
 Key = tuple[str, ...]
@@ -109,7 +109,7 @@ def judged(choice: Choice, goal: str, told: Callable[[Interval], float] = lambda
 def choices(rows: Rows, cost_model: CostModel) -> list[Choice]:
     """The choices of a table; only rows that take part in one are forecast."""
     runs, _ = read_runs(rows)
-    grouped: dict[Key, list[Run]] = defaultdict(list)
+    grouped: dict[Key, list[MeasuredRun]] = defaultdict(list)
     for run in runs:
         grouped[_key(run, rows)].append(run)
     taking_part = [run for group in grouped.values() if len({_place(run) for run in group}) > 1 for run in group]
@@ -130,10 +130,10 @@ def choices(rows: Rows, cost_model: CostModel) -> list[Choice]:
     return found
 
 
-def left_out_choices(rows: Rows, ratios: Callable[[Run], float | None], split: str) -> list[Choice]:
+def left_out_choices(rows: Rows, ratios: Callable[[MeasuredRun], float | None], split: str) -> list[Choice]:
     """The same for one GPU, where the forecast is the measured time times what a model was off that had not seen it."""
     runs, _ = read_runs(rows)
-    grouped: dict[Key, list[tuple[Run, float]]] = defaultdict(list)
+    grouped: dict[Key, list[tuple[MeasuredRun, float]]] = defaultdict(list)
     for run in runs:
         ratio = ratios(run) if run.gpus == 1 else None
         if ratio is not None:
@@ -147,14 +147,14 @@ def left_out_choices(rows: Rows, ratios: Callable[[Run], float | None], split: s
     return found
 
 
-def _options(runs: Sequence[Run], forecast: dict[int, Interval]) -> tuple[Option, ...]:
-    by_place: dict[Place, list[Run]] = defaultdict(list)
+def _options(runs: Sequence[MeasuredRun], forecast: dict[int, Interval]) -> tuple[Option, ...]:
+    by_place: dict[Place, list[MeasuredRun]] = defaultdict(list)
     for run in runs:
         by_place[_place(run)].append(run)
     return tuple(_option(place, same, forecast) for place, same in sorted(by_place.items()))
 
 
-def _option(place: Place, same: Sequence[Run], forecast: dict[int, Interval]) -> Option:
+def _option(place: Place, same: Sequence[MeasuredRun], forecast: dict[int, Interval]) -> Option:
     device, gpus, nodes = place
     samples = (same[0].job.batch or 1) * gpus
     price = price_dollars_per_hour(device, gpus, nodes)
@@ -167,11 +167,11 @@ def _option(place: Place, same: Sequence[Run], forecast: dict[int, Interval]) ->
     )
 
 
-def _place(run: Run) -> Place:
+def _place(run: MeasuredRun) -> Place:
     return run.device.name, run.gpus, run.nodes
 
 
-def _key(run: Run, rows: Rows) -> Key:
+def _key(run: MeasuredRun, rows: Rows) -> Key:
     """What must be alike; the version of the software as the source writes it (cuDNN's with old frameworks)."""
     job, version = run.job, str(rows[run.row_index].get("framework_version"))
     return (

@@ -18,7 +18,7 @@ from statistics import fmean
 import polars as pl
 
 from epochcast.interval import Interval
-from epochcast.measure.tables.run_table import Run
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.cost.cost_models import find_cost_model
 from studies.accuracy.left_out_table import SPLITS, read_left_out
 from studies.plan.choices import (
@@ -111,7 +111,7 @@ def _verdicts(found: Iterable[Choice], goal: str) -> list[Verdict]:
     return [judged(one, goal) for one in asked]
 
 
-def _ratios(source: str, split: str) -> Callable[[Run], float | None]:
+def _ratios(source: str, split: str) -> Callable[[MeasuredRun], float | None]:
     """predicted/measured of a step by a model that had not seen it; the mean where it was measured several times."""
     table = read_left_out()
     by_step: dict[tuple[str, ...], list[float]] = defaultdict(list)
@@ -121,7 +121,7 @@ def _ratios(source: str, split: str) -> Callable[[Run], float | None]:
             key = (table.device, table.model, table.precision, table.mode, table.layout, table.batch)
             by_step[tuple(str(column[place]) for column in key)].append(ratio)
 
-    def ratio_of(run: Run) -> float | None:
+    def ratio_of(run: MeasuredRun) -> float | None:
         job = run.job
         layout = "channels_last" if job.channels_last else "nchw"
         key = (run.device.name, run.model, job.precision, job.mode, layout, str(job.batch))

@@ -3,13 +3,13 @@
 import time
 from dataclasses import dataclass
 
-from epochcast.schedule.decisions import Plan, seen_by_policy
+from epochcast.schedule.decisions import RunPlan, seen_by_policy
 from epochcast.schedule.policies.policy_table import DEFAULT, policy_named
 from epochcast.schedule.queue_rows import KeptQueue
-from epochcast.schedule.queue_state import Decision, State
-from epochcast.schedule.simulator import Policy, Rules, simulate
+from epochcast.schedule.queue_state import Decision, QueueState
+from epochcast.schedule.simulator import Policy, SimulationRules, simulate
 from epochcast.schedule.stored_queue import state_of
-from epochcast.schedule.workload_jobs import Workload
+from epochcast.schedule.workload_jobs import QueueWorkload
 
 FOREVER = float("inf")
 
@@ -66,10 +66,10 @@ class AsRun:
 
     policy: Policy
     started: dict[str, float]
-    decided: Plan | None = None
+    decided: RunPlan | None = None
     wake_seconds: float | None = None
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         decision: Decision
         if self.decided is not None:
             targets, self.wake_seconds = self.decided.targets, self.decided.wake_seconds
@@ -85,7 +85,7 @@ class AsRun:
         return decision
 
 
-def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, decided: Plan | None = None) -> float:
+def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, decided: RunPlan | None = None) -> float:
     """Dollars from now until a time of the queue's clock, played forward from what is decided.
 
     Jobs that come later are not known.
@@ -96,9 +96,11 @@ def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, dec
     ]  # fmt: skip
     paces = {kept.job.id: kept.pace if kept.is_observed else queue.usual_pace for kept in known}
     truth = {kept.job.id: {c: told.mid * paces[kept.job.id] for c, told in kept.job.seconds.items()} for kept in known}
-    workload = Workload(queue.fleet, tuple(kept.job for kept in known), truth)
+    workload = QueueWorkload(queue.fleet, tuple(kept.job for kept in known), truth)
     started = {job: queue.seconds(start.asked_at_seconds) for job, start in queue.open_starts().items()}
-    outcome = simulate(workload, AsRun(policy_named(DEFAULT), started, decided), Rules(reestimate=True), state)
+    outcome = simulate(
+        workload, AsRun(policy_named(DEFAULT), started, decided), SimulationRules(reestimate=True), state
+    )
     by_name = queue.fleet.by_name
     machines = [(r.start_seconds, r.end_seconds, by_name[r.node_type].dollars_per_second) for r in outcome.rentals]
     late = [_late(queue, end.job, end.end_seconds) for end in outcome.ends]

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from epochcast.schedule.engines.executor import OVER, Executor, Order
 from epochcast.schedule.generators import TALK_TYPES
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
 TRAIN = Path(__file__).with_name("train.py")
 TYPES = [kind for kind in TALK_TYPES if kind.gpus == 1]
@@ -71,7 +71,7 @@ def _timed(engine: Executor, folder: Path, width: int, steps: Mapping[str, int])
         env = {"EPOCHCAST_CHECKPOINT_FOLDER": str(folder / key), "EPOCHCAST_DEVICE": kind.device}
         words = (sys.executable, str(TRAIN), str(width), str(steps[kind.device]))
         node, log = nodes.get(kind.name), folder / f"{key}.log"
-        orders[kind.device] = Order(key, key, words, folder, log, Choice(kind.device, 1), kind.name, node, env)
+        orders[kind.device] = Order(key, key, words, folder, log, GpuChoice(kind.device, 1), kind.name, node, env)
         began[kind.device] = time.monotonic()
         engine.start(orders[kind.device])
     while len(ends) < len(orders):

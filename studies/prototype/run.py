@@ -32,8 +32,8 @@ from epochcast.schedule.engines.executor import Executor
 from epochcast.schedule.policies.policy_table import DEFAULT, policy_named
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_lease import take_queue
-from epochcast.schedule.queue_state import LiveJob, State
-from epochcast.schedule.scheduler_loop import Manner, Scheduler
+from epochcast.schedule.queue_state import LiveJob, QueueState
+from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 from epochcast.schedule.stored_queue import keep_queue, kept_queue
 from studies.prototype.bills import FOREVER, Slot, Worked, bill, predicted, real
 from studies.prototype.paces import TRAIN, TYPES, WIDTHS, Pace, calibrated, goes_first
@@ -118,9 +118,9 @@ def queue_document(paces: dict[tuple[int, str], Pace], seed: int) -> dict[str, A
     return {"nodes": 2, "node_types": types, "jobs": jobs}
 
 
-def _first_state(document: dict[str, Any]) -> State:
+def _first_state(document: dict[str, Any]) -> QueueState:
     workload = queue_of(document, Path("/")).workload
-    return State(workload.fleet, 0.0, {job.id: LiveJob(job) for job in workload.jobs})
+    return QueueState(workload.fleet, 0.0, {job.id: LiveJob(job) for job in workload.jobs})
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> Work
     with open_store(str(folder / "store.db")) as store:
         keep_queue(store, "prototype", queue_of(document, folder))
         held, _ = take_queue(store, "prototype", engine.name, DEFAULT)
-        manner = Manner(0.2, SLOT_SECONDS)
+        manner = LoopOptions(0.2, SLOT_SECONDS)
         scheduler = Scheduler(held, engine, policy_named(DEFAULT), lambda event: print(event.line), manner)
         queue = kept_queue(store, "prototype")
         before = predicted(queue, queue.added_at_seconds, FOREVER)

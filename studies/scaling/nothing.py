@@ -20,9 +20,9 @@ from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.trace import PHASES
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.evaluate_runs import RunForecast, forecast_group
-from epochcast.measure.evaluate.given_single import Single, single_steps
+from epochcast.measure.evaluate.given_single import MeasuredSingle, single_steps
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import read_table
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.roofline import Roofline
@@ -38,7 +38,7 @@ class ForecastRun:
     given it.
     """
 
-    run: Run
+    run: MeasuredRun
     seconds: Interval
     roofline_seconds: float
     single_error: float | None
@@ -70,7 +70,7 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     several = [row for row in table if (row["gpus"] or 1) > 1]
     reasons = Counter(kind_of(f.reason, f.model) for f in failures if (table[f.row_index]["gpus"] or 1) > 1)
     singles = single_steps(runs)
-    groups: dict[Any, list[Run]] = {}
+    groups: dict[Any, list[MeasuredRun]] = {}
     for run in spaced([run for run in runs if run.gpus > 1], most):
         groups.setdefault((run.reference, run.input_shape), []).append(run)
     asked: list[ForecastRun] = []
@@ -100,16 +100,18 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     return Source(name, len(several), asked, reasons)
 
 
-def _alone(run: Run, single: Single) -> Run:
+def _alone(run: MeasuredRun, single: MeasuredSingle) -> MeasuredRun:
     """The measured run on one GPU."""
     return replace(run, job=replace(run.job, accumulate=single.accumulate), gpus=1, nodes=1, strategy=None)
 
 
-def _answers(runs: list[Run], model: CostModel, measured_singles: Mapping[int, Single]) -> list[RunForecast]:
+def _answers(
+    runs: list[MeasuredRun], model: CostModel, measured_singles: Mapping[int, MeasuredSingle]
+) -> list[RunForecast]:
     return forecast_group(runs, model, singles=measured_singles)[0] if runs else []
 
 
-def spaced(runs: Sequence[Run], most: int) -> list[Run]:
+def spaced(runs: Sequence[MeasuredRun], most: int) -> list[MeasuredRun]:
     """At most so many, evenly spaced."""
     return list(runs) if len(runs) <= most else [runs[i * len(runs) // most] for i in range(most)]
 
@@ -120,7 +122,7 @@ def kind_of(reason: str, model: str) -> str:
     return re.sub(r" \([A-Z]+=\d+\)| '[^']*'", "", plain)
 
 
-def _rooflines(runs: Sequence[Run]) -> list[float]:
+def _rooflines(runs: Sequence[MeasuredRun]) -> list[float]:
     """The bare roofline's step of one GPU; runs are of one network."""
     if not runs:
         return []
@@ -138,7 +140,7 @@ def _rooflines(runs: Sequence[Run]) -> list[float]:
     return [forecast_runs[(run.recipe, run.device.name)] * _model_fraction(run) for run in runs]
 
 
-def _model_fraction(run: Run) -> float:
+def _model_fraction(run: MeasuredRun) -> float:
     """The part of the model that one GPU computes."""
     placement = run_placement(run)
     return placement.replicas / placement.gpus

@@ -12,10 +12,10 @@ from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.trace import PHASES
 from epochcast.errors import EpochcastError
 from epochcast.hardware.cluster import Group
-from epochcast.measure.evaluate.given_single import Single, single_steps
+from epochcast.measure.evaluate.given_single import MeasuredSingle, single_steps
 from epochcast.measure.evaluate.unbuilt_runs import GRADIENT_BYTES, bare_batch, bare_ready
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import read_table
 from epochcast.predict.comm.stragglers import Batch, Waiting
 from epochcast.predict.cost.cost_model import CostModel
@@ -37,7 +37,7 @@ THIN = 50
 class Row:
     """A run on several GPUs, split into its parts: `ready` are its buckets with the seconds at which they may leave."""
 
-    run: Run
+    run: MeasuredRun
     placement: Placement
     group: Group
     single_seconds: float
@@ -82,13 +82,13 @@ def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED
         for i, run in enumerate(asked)
         if run.source != "pollux_osdi21" or i % every == 0 or (every < THIN and not 4 < run.gpus < 64)
     ]
-    groups: dict[Any, list[Run]] = {}
+    groups: dict[Any, list[MeasuredRun]] = {}
     for run in thinned:
         groups.setdefault((run.reference, run.input_shape), []).append(run)
     return [row for group in groups.values() for row in _rows_of(group, singles, model)]
 
 
-def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> list[Row]:
+def _rows_of(runs: list[MeasuredRun], singles: dict[int, MeasuredSingle], model: CostModel) -> list[Row]:
     """Rows of one network; each recipe is costed once per device."""
     if not runs[0].reference:
         return [_bare_row(run, run.parameters, singles[run.row_index]) for run in runs if run.parameters]
@@ -126,7 +126,7 @@ def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> l
     return rows
 
 
-def _bare_row(run: Run, parameters: float, single: Single) -> Row:
+def _bare_row(run: MeasuredRun, parameters: float, single: MeasuredSingle) -> Row:
     placement, seconds = run_placement(run), single.pass_seconds
     ready = tuple(bare_ready(parameters, seconds, _data_parallel(placement)))
     whole = run.recipe.accumulate * seconds

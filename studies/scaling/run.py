@@ -199,8 +199,8 @@ def page(
         "What several GPUs change, with the step of one GPU of the same system, model, batch and precision taken as",
         "known: mean error over rows, in percent. Where one GPU accumulated more passes its passes are known, and",
         "networks that cannot be built are scaled by their number of parameters (Jasper and QuartzNet with a spread",
-        "between batches that these rows show). By `python -m studies scaling`; how it is forecast is in `predict/comm/` and",
-        "`predict/forecast/exchange.py`.",
+        "between batches that these rows show). By `python -m studies scaling`; how it is forecast is in",
+        "`predict/comm/` and `predict/forecast/exchange.py`.",
         "",
         "The constants were fitted on these rows, and so were the widths of the intervals: this table says how well",
         "the model can describe them. What it says of a source it has not seen is below. The target is 5 % over all",
@@ -333,7 +333,8 @@ of them, which nothing explains."""
 
 REASONS_TEXT = """\
 Rows that cannot be asked, by kind, of all on several GPUs. The layouts of megatron_bridge (tensor, pipeline, context
-and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](large-models.md) has them all."""
+and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](large-models.md)
+has them all."""
 
 LEFT_OUT_TEXT = """\
 Constants refitted without a source, scored on that source. The rate of an AWS flow is only measured by pollux: left

@@ -13,7 +13,7 @@ from random import Random
 
 from epochcast.schedule.lower_bound import keeping_bound_dollars
 from epochcast.schedule.workload_file import read_workload
-from epochcast.schedule.workload_jobs import Choice, QueuedJob, Workload
+from epochcast.schedule.workload_jobs import GpuChoice, QueuedJob, QueueWorkload
 from studies.scheduling.parts import Part, played
 
 FILE = "n10_high_s0"
@@ -22,7 +22,7 @@ MACHINE_GPUS = 4
 # How far a job is moved in the order.
 MOST_PLACES = 12
 
-Stay = tuple[float, float, Choice]
+Stay = tuple[float, float, GpuChoice]
 """From, to, with what."""
 
 
@@ -43,7 +43,7 @@ def hindsight(data: Path) -> Part:
     return part
 
 
-def searched(workload: Workload, start: Mapping[str, float], choices: Mapping[str, Choice]) -> float:
+def searched(workload: QueueWorkload, start: Mapping[str, float], choices: Mapping[str, GpuChoice]) -> float:
     """Dollars of the best that is found."""
     random = Random(0)
     jobs = {job.id: job for job in workload.jobs}
@@ -64,7 +64,9 @@ def searched(workload: Workload, start: Mapping[str, float], choices: Mapping[st
     return best
 
 
-def dollars(workload: Workload, order: Sequence[QueuedJob], choices: Mapping[str, Choice], limit: float) -> float:
+def dollars(
+    workload: QueueWorkload, order: Sequence[QueuedJob], choices: Mapping[str, GpuChoice], limit: float
+) -> float:
     """What a schedule costs; infinity where it is more than the limit."""
     stays: list[Stay] = []
     total = 0.0
@@ -82,7 +84,7 @@ def dollars(workload: Workload, order: Sequence[QueuedJob], choices: Mapping[str
     return total
 
 
-def _is_free(workload: Workload, stays: Sequence[Stay], choice: Choice, begin: float, end: float) -> bool:
+def _is_free(workload: QueueWorkload, stays: Sequence[Stay], choice: GpuChoice, begin: float, end: float) -> bool:
     moments = [begin, *(start for start, _, _ in stays if begin < start < end)]
     for moment in moments:
         used = dict.fromkeys(workload.fleet.by_device, 0)

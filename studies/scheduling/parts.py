@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from epochcast.schedule.outcome import Outcome
+from epochcast.schedule.outcome import SimulationOutcome
 from epochcast.schedule.policies.policy_table import Switches, policy_named
-from epochcast.schedule.simulator import Rules, simulate
-from epochcast.schedule.workload_jobs import Workload
+from epochcast.schedule.simulator import SimulationRules, simulate
+from epochcast.schedule.workload_jobs import QueueWorkload
 
 Row = list[object]
 
@@ -19,9 +19,11 @@ class Part:
     failures: list[str] = field(default_factory=list)
 
 
-def played(workload: Workload, name: str, stops: bool = True, rules: Rules | None = None) -> Outcome:
+def played(
+    workload: QueueWorkload, name: str, stops: bool = True, rules: SimulationRules | None = None
+) -> SimulationOutcome:
     """A workload under a policy of the table."""
-    return simulate(workload, policy_named(name, Switches(stops, stops)), rules or Rules())
+    return simulate(workload, policy_named(name, Switches(stops, stops)), rules or SimulationRules())
 
 
 def table(header: str, rows: list[list[str]]) -> str:

@@ -8,7 +8,7 @@ from time import process_time
 from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import policy_named
 from epochcast.schedule.simulator import Simulation
-from epochcast.schedule.workload_jobs import QueuedJob, Workload
+from epochcast.schedule.workload_jobs import QueuedJob, QueueWorkload
 from studies.scheduling.parts import Part, played, table
 
 MANY = 100_000
@@ -33,7 +33,7 @@ def decisions(data: Path) -> Part:
 def _decisions() -> Iterator[float]:
     crowd = talk(100, "overload", 0, jobs=440)
     jobs = tuple(_at_once(job) for job in crowd.jobs[:400]) + crowd.jobs[400:]
-    simulation = Simulation(Workload(crowd.fleet, jobs), policy_named("atc_rollout"))
+    simulation = Simulation(QueueWorkload(crowd.fleet, jobs), policy_named("atc_rollout"))
     simulation.step()
     for _ in range(40):
         began = process_time()

@@ -14,13 +14,13 @@ from epochcast.schedule.policies.dispatch import Way
 from epochcast.schedule.policies.rollout import TAKE_ANY
 from epochcast.schedule.policies.rollout_kernel import roll_out
 from epochcast.schedule.policies.state_arrays import arrays
-from epochcast.schedule.queue_state import Decision, State
+from epochcast.schedule.queue_state import Decision, QueueState
 
 CONGESTION = (0.0, 0.5, 1.0, 2.0, 4.0)
 AHEAD = (0.3, 1.0, 2.0, 4.0)
 
 
-def reference_rollout(state: State) -> Decision:
+def reference_rollout(state: QueueState) -> Decision:
     """The first decision of the cheapest of twenty roll-outs."""
     told = arrays(state)
     best, chosen = np.inf, np.full(len(told.names), -1)

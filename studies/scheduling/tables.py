@@ -10,9 +10,9 @@ from epochcast.schedule.cluster_traces import from_trace, measured_kinds
 from epochcast.schedule.generators import TALK_TYPES, gavel, talk
 from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
 from epochcast.schedule.policies.rollout import WORK, RollOut
-from epochcast.schedule.simulator import Rules, simulate
+from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.workload_file import with_error
-from epochcast.schedule.workload_jobs import Fleet, NodeType, Workload
+from epochcast.schedule.workload_jobs import Fleet, NodeType, QueueWorkload
 from studies.scheduling.parts import Part, played, table
 from studies.scheduling.reference_policy import reference_rollout
 
@@ -108,7 +108,7 @@ def instances(data: Path) -> Part:
     return part
 
 
-def _bills(workload: Workload) -> dict[str, float]:
+def _bills(workload: QueueWorkload) -> dict[str, float]:
     nodes = workload.fleet.nodes
     bills = {name: played(workload, name).dollars for name in ("fifo", "edf", "priority", "edf_shared", "atc")}
     searched = SEARCHED if nodes <= MOST_NODES_SEARCHED else SEARCHED[: 1 + (nodes < LARGE_NODES)]
@@ -170,7 +170,7 @@ def gavel_jobs(data: Path) -> Part:
 def errors(data: Path) -> Part:
     """The default with forecasts that err."""
     part, lines = Part(""), []
-    ways = (Rules(), Rules(reestimate=True), Rules(reestimate=True, tracking_error=1.0))
+    ways = (SimulationRules(), SimulationRules(reestimate=True), SimulationRules(reestimate=True, tracking_error=1.0))
     for load, error in ERRORS:
         perfect = {seed: played(talk(10, load, seed), "atc_rollout").dollars for seed in ERROR_SEEDS[load]}
         more = []

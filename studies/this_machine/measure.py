@@ -197,7 +197,7 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
 
     The report knows convolutions over images and dense layers, with the activation behind each.
     """
-    layer_seconds: dict[layers.Layer, float] = {}
+    layer_seconds: dict[layers.BenchLayer, float] = {}
     sums = []
     for row in rows:
         graph = find_model(row.reference, None if row.input_shape is None else tuple(row.input_shape)).graph(row.batch)
@@ -213,7 +213,7 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
     return sums
 
 
-def layers_of(graph: Graph, optimizer: str = "sgd") -> list[layers.Layer]:
+def layers_of(graph: Graph, optimizer: str = "sgd") -> list[layers.BenchLayer]:
     """The convolutions over square images and the dense layers of a network, each with the activation behind it."""
     found = []
     after = {op.inputs[0].name: op.kind.function for op in graph.ops if isinstance(op.kind, Elementwise) and op.inputs}
@@ -226,10 +226,10 @@ def layers_of(graph: Graph, optimizer: str = "sgd") -> list[layers.Layer]:
         if isinstance(op.kind, Conv) and len(op.kind.stride) == 2 and op.kind.groups == 1 and not op.kind.transposed:
             given, out = op.inputs[0].shape, op.output.shape
             window = (op.weights[0].shape[2], op.kind.stride[0], op.kind.padding[0])
-            found.append(layers.Layer("conv2d", given[0], given[1], out[1], given[2], *window, **words))
+            found.append(layers.BenchLayer("conv2d", given[0], given[1], out[1], given[2], *window, **words))
         elif isinstance(op.kind, Matmul) and op.weights:
             rows = op.output.elements // op.output.shape[-1]
-            found.append(layers.Layer("dense", rows, op.inputs[0].shape[-1], op.output.shape[-1], **words))
+            found.append(layers.BenchLayer("dense", rows, op.inputs[0].shape[-1], op.output.shape[-1], **words))
     return found
 
 

@@ -19,11 +19,11 @@ from random import Random
 from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
-from epochcast.schedule.projection import Asked, in_draws, project
-from epochcast.schedule.queue_clock import Clock
+from epochcast.schedule.projection import ProjectionOptions, in_draws, project
+from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow, queue_now
 from epochcast.schedule.runtime_draws import Law
-from epochcast.schedule.simulator import Rules, simulate
+from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.timetable import Timetable
 
 NEEDS_DATA = False
@@ -110,8 +110,8 @@ def _case(policy: str, jobs: int, drawn_by: str | None) -> Iterator[tuple[str, C
     found = {name: Counts() for name in LAWS}
     for seed in SEEDS:
         queue = _queue(jobs, seed)
-        asked = Asked(policy, Switches(), seed=seed, drawn_by=drawn_by)
-        told = project(queue, Clock(datetime(2026, 1, 1, tzinfo=UTC)), asked, Rules())
+        asked = ProjectionOptions(policy, Switches(), seed=seed, drawn_by=drawn_by)
+        told = project(queue, QueueClock(datetime(2026, 1, 1, tzinfo=UTC)), asked, SimulationRules())
         for name, law in LAWS.items():
             for trial in range(TRIALS):
                 _look(told, queue, law, policy, Random(f"truth {seed} {trial}"), found[name])
@@ -134,7 +134,9 @@ def _queue(jobs: int, seed: int) -> QueueNow:
 def _look(told: Timetable, queue: QueueNow, law: Law, policy: str, random: Random, counts: Counts) -> None:
     truth = law.draw(queue, random)
     workload = replace(queue.workload, true_seconds=truth)
-    outcome = simulate(workload, policy_named(policy), in_draws(Rules(), random.randrange(10**6)), queue.state)
+    outcome = simulate(
+        workload, policy_named(policy), in_draws(SimulationRules(), random.randrange(10**6)), queue.state
+    )
     lines = {line.job: line for line in told.lines}
     for end in outcome.ends:
         line = lines[end.job]

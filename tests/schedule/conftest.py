@@ -6,7 +6,7 @@ import pytest
 from tests.observe.store.conftest import database, emptied, opened, postgres, store, with_tables
 
 from epochcast.interval import Interval
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, QueuedJob
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob
 
 __all__ = ["database", "emptied", "opened", "postgres", "store", "with_tables"]
 
@@ -19,7 +19,7 @@ def queued(
     name: str, submit: float, deadline: float, seconds: Mapping[int, float], weight: float = 0.01, **more: object
 ) -> QueuedJob:
     """A job on V100s: seconds by number of GPUs."""
-    told = {Choice("V100", gpus): Interval.exact(value) for gpus, value in seconds.items()}
+    told = {GpuChoice("V100", gpus): Interval.exact(value) for gpus, value in seconds.items()}
     return QueuedJob(name, submit, deadline, weight, told, **more)  # type: ignore[arg-type]
 
 

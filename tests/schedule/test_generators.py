@@ -5,7 +5,7 @@ import pytest
 from epochcast.errors import BadInput
 from epochcast.schedule.cluster_traces import from_trace, measured_kinds
 from epochcast.schedule.generators import gavel, poisson, talk
-from epochcast.schedule.workload_jobs import Choice, Fleet
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice
 
 from .conftest import FOUR, ONE, TWO
 
@@ -19,7 +19,7 @@ def test_the_talks_rules_are_kept() -> None:
     for job in workload.jobs:
         assert 1 <= (job.deadline_seconds - job.submit_seconds) / job.fastest_seconds <= 3
         assert 0.003 <= job.tardiness_dollars_per_second <= 0.015
-        assert 6 * 3600 <= job.seconds[Choice("K80", 1)].mid <= 240 * 3600
+        assert 6 * 3600 <= job.seconds[GpuChoice("K80", 1)].mid <= 240 * 3600
     gaps = [b.submit_seconds - a.submit_seconds for a, b in zip(workload.jobs, workload.jobs[1:], strict=False)]
     assert mean(gaps) == pytest.approx(6500, rel=0.25)
 
@@ -42,16 +42,16 @@ def test_an_unknown_load_names_the_known_ones() -> None:
 def test_measured_speeds_give_the_runs_of_gavels_jobs() -> None:
     row = {"model": "m", "batch_per_gpu": 8.0, "device": "V100", "gpus": 1, "samples_per_second": 10.0}
     kinds = measured_kinds([row, {**row, "gpus": 2, "samples_per_second": 16.0}, {**row, "samples_per_second": None}])
-    assert kinds == [{Choice("V100", 1): 10.0, Choice("V100", 2): 16.0}]
+    assert kinds == [{GpuChoice("V100", 1): 10.0, GpuChoice("V100", 2): 16.0}]
     for job in gavel(FLEET, kinds, 30, 600.0, 0).jobs:
-        one, two = job.seconds[Choice("V100", 1)].mid, job.seconds[Choice("V100", 2)].mid
+        one, two = job.seconds[GpuChoice("V100", 1)].mid, job.seconds[GpuChoice("V100", 2)].mid
         assert one / two == pytest.approx(1.6)
         assert 60 * 10**1.5 <= one <= 60 * 10**4
 
 
 def test_kinds_that_run_nowhere_are_refused() -> None:
     with pytest.raises(BadInput, match="no kind of job runs"):
-        gavel(FLEET, [{Choice("H100", 1): 1.0}], 3, 60.0, 0)
+        gavel(FLEET, [{GpuChoice("H100", 1): 1.0}], 3, 60.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import TAKE_ANY, RollOut
 from epochcast.schedule.policies.rollout_kernel import roll_out
 from epochcast.schedule.policies.state_arrays import arrays
-from epochcast.schedule.policy_contract import BrokenContract, check_policy
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, State, kept
+from epochcast.schedule.policy_contract import BrokenPolicyContract, check_policy
+from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, kept
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
-from epochcast.schedule.workload_jobs import Choice, Failure, Fleet, NodeType, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, MachineFailure, NodeType, QueueWorkload
 
 from .conftest import FOUR, ONE, TWO, queued
 
@@ -61,7 +61,9 @@ def test_quotas_are_kept(name: str) -> None:
 @pytest.mark.parametrize("name", ["fifo", "edf", "priority"])
 def test_a_job_that_no_machine_has_just_the_gpus_for_takes_a_larger_one_for_itself(name: str) -> None:
     jobs = tuple(queued(job, 0.0, 99.0, {1: 10.0}) for job in "ab")
-    outcome = check_policy(lambda: policy_named(name), Workload(Fleet(2, (FOUR, replace(TWO, quota=1))), jobs), False)
+    outcome = check_policy(
+        lambda: policy_named(name), QueueWorkload(Fleet(2, (FOUR, replace(TWO, quota=1))), jobs), False
+    )
     assert sorted(rental.node_type for rental in outcome.rentals) == ["four", "two"]
     assert [end.end_seconds for end in outcome.ends] == [10.0, 10.0]
 
@@ -70,7 +72,7 @@ def test_a_job_that_no_machine_has_just_the_gpus_for_takes_a_larger_one_for_itse
 def test_a_way_by_slack_decides_as_greedy(seed: int) -> None:
     workload = talk(5, "overload", seed)
     live = {job.id: LiveJob(replace(job, submit_seconds=0.0)) for job in workload.jobs[: 10 + 10 * seed]}
-    state = State(workload.fleet, 0.0, live)
+    state = QueueState(workload.fleet, 0.0, live)
     told = arrays(state)
     first, way = np.empty(len(live), np.int64), Way(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
     roll_out(told.queue(), told.place(), way, 0.0, np.ones(len(live)), first, np.inf)
@@ -87,28 +89,28 @@ def test_few_roll_outs_are_not_above_greedy_where_all_jobs_are_known(seed: int) 
 
 
 def test_the_contract_catches_a_policy_that_runs_what_does_not_fit(fleet: Fleet) -> None:
-    workload = Workload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),))
-    with pytest.raises(BrokenContract, match="does not fit"):
-        check_policy(lambda: lambda state: {"a": Placed(Choice("V100", 2))}, workload)
+    workload = QueueWorkload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),))
+    with pytest.raises(BrokenPolicyContract, match="does not fit"):
+        check_policy(lambda: lambda state: {"a": Placed(GpuChoice("V100", 2))}, workload)
 
 
 def test_the_contract_catches_a_policy_that_stops_what_it_must_not(fleet: Fleet) -> None:
     jobs = (queued("a", 0.0, 9.0, {1: 5.0}, is_preemptible=False), queued("b", 1.0, 9.0, {1: 5.0}))
 
-    def last_only(state: State) -> Decision:
-        return {list(state.live)[-1]: Placed(Choice("V100", 1))}
+    def last_only(state: QueueState) -> Decision:
+        return {list(state.live)[-1]: Placed(GpuChoice("V100", 1))}
 
-    with pytest.raises(BrokenContract, match="stopped or resized"):
-        check_policy(lambda: last_only, Workload(fleet, jobs))
+    with pytest.raises(BrokenPolicyContract, match="stopped or resized"):
+        check_policy(lambda: last_only, QueueWorkload(fleet, jobs))
 
 
 def test_the_contract_catches_a_policy_that_changes_the_state(fleet: Fleet) -> None:
-    def meddles(state: State) -> Decision:
+    def meddles(state: QueueState) -> Decision:
         state.live["a"].left = 0.0
-        return {"a": Placed(Choice("V100", 1))}
+        return {"a": Placed(GpuChoice("V100", 1))}
 
-    with pytest.raises(BrokenContract, match="changed the state"):
-        check_policy(lambda: meddles, Workload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)))
+    with pytest.raises(BrokenPolicyContract, match="changed the state"):
+        check_policy(lambda: meddles, QueueWorkload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)))
 
 
 def test_roll_outs_beat_the_rules_of_the_talk_in_overload() -> None:
@@ -127,21 +129,21 @@ def test_without_a_queue_a_job_pays_the_least_there_is() -> None:
 # by hand: 100 s on one GPU (0.1 $), 60 s on two (0.12 $); in 80 s half of the work each: 0.11 $
 def test_the_bound_of_one_job_by_hand(fleet: Fleet) -> None:
     job = queued("a", 0.0, 80.0, {1: 100.0, 2: 60.0}, weight=1.0)
-    assert alone_dollars(Workload(fleet, (job,)), job) == pytest.approx(0.11)
+    assert alone_dollars(QueueWorkload(fleet, (job,)), job) == pytest.approx(0.11)
 
 
 def test_a_job_that_keeps_its_choice_pays_for_one(fleet: Fleet) -> None:
     # One GPU takes 100 s, four 40: for 70 s one begins with four and goes on with one, or keeps four.
     job = queued("a", 0.0, 70.0, {1: 100.0, 4: 40.0})
-    workload = Workload(fleet, (job,))
+    workload = QueueWorkload(fleet, (job,))
     assert kept_dollars(workload, job) == pytest.approx(40 * 0.004)
     assert alone_dollars(workload, job) < kept_dollars(workload, job)
-    assert keeping_bound_dollars(replace(workload, failures=(Failure(1.0),))) is None
+    assert keeping_bound_dollars(replace(workload, failures=(MachineFailure(1.0),))) is None
 
 
 def test_one_job_is_begun_fast_and_gone_on_cheap(fleet: Fleet) -> None:
     job = queued("a", 0.0, 80.0, {1: 100.0, 2: 60.0}, weight=1.0)
-    outcome = simulate(Workload(fleet, (job,)), policy_named("atc_rollout"))
+    outcome = simulate(QueueWorkload(fleet, (job,)), policy_named("atc_rollout"))
     assert outcome.ends[0].end_seconds == pytest.approx(80.0, abs=1e-3)
     assert outcome.dollars == pytest.approx(0.11, rel=1e-4)
     assert [stay.choice.gpus for stay in outcome.stays] == [2, 1]
@@ -149,22 +151,22 @@ def test_one_job_is_begun_fast_and_gone_on_cheap(fleet: Fleet) -> None:
 
 def test_a_late_job_costs_the_bound_its_lateness(fleet: Fleet) -> None:
     job = queued("a", 0.0, 30.0, {1: 100.0, 2: 60.0}, weight=1.0)
-    assert alone_dollars(Workload(fleet, (job,)), job) == pytest.approx(0.12 + 30.0)
+    assert alone_dollars(QueueWorkload(fleet, (job,)), job) == pytest.approx(0.12 + 30.0)
 
 
 def test_the_bound_grows_where_machines_are_short() -> None:
     jobs = tuple(queued(f"j{n}", 0.0, 100.0, {1: 100.0}) for n in range(40))
-    workload = Workload(Fleet(2, (ONE, TWO, FOUR)), jobs)
+    workload = QueueWorkload(Fleet(2, (ONE, TWO, FOUR)), jobs)
     assert lower_bound_dollars(workload) > 2 * 40 * 0.1
 
 
 def test_patterns_fill_a_machine(fleet: Fleet) -> None:
-    found = patterns(Fleet(1, (FOUR,)), [Choice("V100", 1), Choice("V100", 2), Choice("V100", 4)])
+    found = patterns(Fleet(1, (FOUR,)), [GpuChoice("V100", 1), GpuChoice("V100", 2), GpuChoice("V100", 4)])
     places = {tuple((choice.gpus, count) for choice, count in pattern.places) for pattern in found}
     assert places == {((4, 1),), ((2, 2),), ((2, 1), (1, 2)), ((1, 4),)}
 
 
-def _node_indexed(fleet: Fleet, run: dict[str, dict[Choice, float]], wait: dict[str, float]) -> float:
+def _node_indexed(fleet: Fleet, run: dict[str, dict[GpuChoice, float]], wait: dict[str, float]) -> float:
     """The same program with a variable per job, choice and machine: what patterns must equal."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -195,11 +197,11 @@ def _node_indexed(fleet: Fleet, run: dict[str, dict[Choice, float]], wait: dict[
     return float(found.fun) + sum(wait.values())
 
 
-def _brute_force(fleet: Fleet, run: dict[str, dict[Choice, float]], wait: dict[str, float]) -> float:
+def _brute_force(fleet: Fleet, run: dict[str, dict[GpuChoice, float]], wait: dict[str, float]) -> float:
     """All decisions, those that machines can be rented for."""
     best = np.inf
     for chosen in product(*[[None, *sorted(run[j])] for j in run]):
-        state = State(fleet)
+        state = QueueState(fleet)
         decision = {}
         dollars = 0.0
         for name, choice in zip(run, chosen, strict=True):
@@ -219,7 +221,13 @@ def _brute_force(fleet: Fleet, run: dict[str, dict[Choice, float]], wait: dict[s
 def test_patterns_equal_machines_by_name_and_brute_force(seed: int) -> None:
     random = np.random.default_rng(seed)
     fleet = Fleet(2, (ONE, TWO, FOUR, NodeType("k2", "K80", 2, 1.0), NodeType("k1", "K80", 1, 0.6)))
-    choices = [Choice("V100", 1), Choice("V100", 2), Choice("V100", 4), Choice("K80", 1), Choice("K80", 2)]
+    choices = [
+        GpuChoice("V100", 1),
+        GpuChoice("V100", 2),
+        GpuChoice("V100", 4),
+        GpuChoice("K80", 1),
+        GpuChoice("K80", 2),
+    ]
     run = {f"j{n}": {c: float(random.uniform(0, 10)) for c in choices} for n in range(4)}
     wait = {name: float(random.uniform(0, 12)) for name in run}
     chosen = best_choices(fleet, run, wait, dict.fromkeys(fleet.by_name, 0.0))
@@ -231,13 +239,13 @@ def test_patterns_equal_machines_by_name_and_brute_force(seed: int) -> None:
 def test_the_robust_policy_plans_with_high_ends(fleet: Fleet) -> None:
     seen: list[float] = []
 
-    def spy(state: State) -> Decision:
+    def spy(state: QueueState) -> Decision:
         seen.extend(one.job.fastest_seconds for one in state.live.values())
         return kept(state)
 
-    state = State(fleet)
+    state = QueueState(fleet)
     job = queued("a", 0.0, 9.0, {1: 5.0})
-    state.live["a"] = LiveJob(replace(job, seconds={Choice("V100", 1): Interval(4.0, 5.0, 8.0)}))
+    state.live["a"] = LiveJob(replace(job, seconds={GpuChoice("V100", 1): Interval(4.0, 5.0, 8.0)}))
     Robust(spy)(state)
     assert seen == [8.0]
     assert state.live["a"].job.fastest_seconds == 5.0

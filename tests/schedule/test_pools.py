@@ -5,25 +5,25 @@ from dataclasses import replace
 import pytest
 from tests.every import every
 
-from epochcast.schedule.free_gpus import Room
+from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
 from epochcast.schedule.policies.state_arrays import arrays
 from epochcast.schedule.policy_contract import check_policy
-from epochcast.schedule.queue_state import LiveJob, Placed, State
+from epochcast.schedule.queue_state import LiveJob, Placed, QueueState
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueueWorkload
 
 from .conftest import queued
 
 OWN = NodeType("own", "V100", 4, 0.0, quota=2, is_in_house=True)
 CLOUD = NodeType("cloud", "V100", 1, 3.0)
-ONE = Choice("V100", 1)
+ONE = GpuChoice("V100", 1)
 
 
-def _state(fleet: Fleet, jobs: int) -> State:
-    return State(fleet, live={f"j{n}": LiveJob(queued(f"j{n}", 0.0, 1e6, {1: 3600.0})) for n in range(jobs)})
+def _state(fleet: Fleet, jobs: int) -> QueueState:
+    return QueueState(fleet, live={f"j{n}": LiveJob(queued(f"j{n}", 0.0, 1e6, {1: 3600.0})) for n in range(jobs)})
 
 
 def test_a_rented_gpu_costs_what_it_costs_beside_a_free_one_of_the_same_device() -> None:
@@ -51,14 +51,14 @@ def test_jobs_go_on_to_small_machines_when_the_large_ones_are_full(name: str) ->
 
 def test_a_job_with_time_waits_for_a_machine_of_ours_rather_than_rent_one_of_the_same_device() -> None:
     jobs = tuple(queued(f"j{n}", 0.0, 100 * 3600.0, {1: 3600.0}) for n in range(20))
-    outcome = simulate(Workload(Fleet(6, (replace(OWN, quota=1), CLOUD)), jobs), policy_named("atc_rollout"))
+    outcome = simulate(QueueWorkload(Fleet(6, (replace(OWN, quota=1), CLOUD)), jobs), policy_named("atc_rollout"))
     assert {rental.node_type for rental in outcome.rentals} == {"own"}
     assert outcome.dollars == 0
 
 
 def test_a_job_that_would_be_late_rents_one() -> None:
     jobs = tuple(queued(f"j{n}", 0.0, 3700.0, {1: 3600.0}) for n in range(8))
-    outcome = simulate(Workload(Fleet(6, (replace(OWN, quota=1), CLOUD)), jobs), policy_named("atc_rollout"))
+    outcome = simulate(QueueWorkload(Fleet(6, (replace(OWN, quota=1), CLOUD)), jobs), policy_named("atc_rollout"))
     assert outcome.late_jobs == 0
     assert outcome.dollars == pytest.approx(4 * 3.0)
 
@@ -70,7 +70,7 @@ def test_every_policy_keeps_the_contract_on_unlike_machines(name: str) -> None:
     types = (own, *(replace(kind, quota=2 if kind.gpus == 2 else None) for kind in drawn.fleet.types if kind.gpus < 4))
     jobs = tuple(replace(job, restart_seconds=600.0 * (n % 2)) for n, job in enumerate(drawn.jobs))
     entry = POLICIES[name]
-    workload = Workload(Fleet(4, types), jobs)
+    workload = QueueWorkload(Fleet(4, types), jobs)
     check_policy(lambda: entry.make(Switches(seed=1)), workload, may_stop=not entry.always_keeps)
 
 
@@ -84,6 +84,6 @@ def test_machines_are_rented_of_the_types_that_are_left() -> None:
 
 
 def test_room_is_what_the_types_that_are_left_have() -> None:
-    room = Room(_state(Fleet(12, (OWN, replace(CLOUD, quota=1))), 1), {})
-    assert [room.take(Choice("V100", 4)) for _ in range(3)] == [True, True, False]
+    room = FreeGpus(_state(Fleet(12, (OWN, replace(CLOUD, quota=1))), 1), {})
+    assert [room.take(GpuChoice("V100", 4)) for _ in range(3)] == [True, True, False]
     assert [room.take(ONE) for _ in range(2)] == [True, False]

@@ -11,7 +11,7 @@ from epochcast.hardware.machines import find_instance
 from epochcast.schedule.node_types import with_instances
 from epochcast.schedule.queue_clock import timed
 from epochcast.schedule.queue_now import OBSERVED, queue_now
-from epochcast.schedule.workload_jobs import Choice, Fleet, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueueWorkload
 
 from .conftest import FOUR, ONE, queued
 
@@ -84,7 +84,7 @@ def state(**running: Any) -> Any:
     fleet = Fleet(2, (ONE, FOUR))
     jobs = tuple(queued(name, 0.0, 900.0, {1: 100.0, 2: 60.0}) for name in ("a", "b", "c"))
     rows = {name: {"running": told} for name, told in running.items()}
-    return queue_now(Workload(fleet, jobs), rows, 10.0)
+    return queue_now(QueueWorkload(fleet, jobs), rows, 10.0)
 
 
 def test_running_jobs_are_on_as_few_machines_as_hold_them() -> None:
@@ -92,7 +92,7 @@ def test_running_jobs_are_on_as_few_machines_as_hold_them() -> None:
     now = state(a=told, b=told)
     (machine,) = now.state.machines
     assert machine.kind == FOUR and machine.residents == (("a", 2), ("b", 2))
-    assert now.state.live["a"].choice == Choice("V100", 2) and now.state.live["a"].left == 0.75
+    assert now.state.live["a"].choice == GpuChoice("V100", 2) and now.state.live["a"].left == 0.75
     assert [one.job.id for one in now.state.waiting] == ["c"]
     apart = state(a={**told, "machine": "x"}, b={**told, "machine": "y"})
     assert len(apart.state.machines) == 2
@@ -106,7 +106,7 @@ def test_what_remains_tells_the_pace() -> None:
     assert (one.left, one.pace, one.is_observed) == (0.5, 1.6, True)
     assert (now.errors["a"].low, now.errors["a"].high) == (0.875, 1.25)
     alone = state(a={"node_type": "one", "gpus": 1, "remaining_seconds": 250})
-    assert alone.state.live["a"].seconds_left(Choice("V100", 1)) == pytest.approx(250)
+    assert alone.state.live["a"].seconds_left(GpuChoice("V100", 1)) == pytest.approx(250)
     assert alone.errors["a"] == OBSERVED
 
 
@@ -139,5 +139,5 @@ def test_more_machines_than_there_may_be_are_told() -> None:
 
 def test_a_stopped_job_keeps_what_it_has_done() -> None:
     jobs = (queued("a", 0.0, 900.0, {1: 100.0}),)
-    now = queue_now(Workload(Fleet(1, (ONE,)), jobs), {"a": {"done_fraction": 0.4}}, 10.0)
+    now = queue_now(QueueWorkload(Fleet(1, (ONE,)), jobs), {"a": {"done_fraction": 0.4}}, 10.0)
     assert (now.state.live["a"].left, now.state.live["a"].has_run) == (0.6, True)

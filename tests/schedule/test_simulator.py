@@ -10,10 +10,10 @@ from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.ordered_policies import SharedMachines, WholeMachines, deadline, submission
 from epochcast.schedule.policies.policy_table import policy_named
 from epochcast.schedule.progress import Truth, catch_up, tracker_error
-from epochcast.schedule.queue_state import Decision, LiveJob, Machine, State
-from epochcast.schedule.simulator import Rules, Simulation, simulate
+from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine
+from epochcast.schedule.simulator import Simulation, SimulationRules, simulate
 from epochcast.schedule.workload_file import with_error
-from epochcast.schedule.workload_jobs import Choice, Failure, Fleet, Straggler, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, MachineFailure, QueueWorkload, Straggler
 
 from .conftest import FOUR, ONE, queued
 
@@ -21,7 +21,7 @@ from .conftest import FOUR, ONE, queued
 # by hand: two machines, three jobs of 100 s; the third waits for the first
 def test_three_jobs_on_two_machines_by_hand(fleet: Fleet) -> None:
     jobs = tuple(queued(name, 0.0, 150.0, {1: 100.0}) for name in "abc")
-    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), WholeMachines(submission))
     assert [(end.job, end.start_seconds, end.end_seconds) for end in outcome.ends] == [
         ("a", 0, 100),
         ("b", 0, 100),
@@ -34,14 +34,14 @@ def test_three_jobs_on_two_machines_by_hand(fleet: Fleet) -> None:
 
 def test_shared_machines_hold_several_jobs(fleet: Fleet) -> None:
     jobs = tuple(queued(name, 0.0, 150.0, {1: 100.0}) for name in "abcde")
-    outcome = simulate(Workload(fleet, jobs), SharedMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), SharedMachines(submission))
     assert all(end.end_seconds == 100 for end in outcome.ends)
     assert outcome.most_machines == 2
 
 
 def test_an_idle_time_costs_nothing(fleet: Fleet) -> None:
     jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 1000.0, 2000.0, {1: 100.0}))
-    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), WholeMachines(submission))
     assert outcome.machine_dollars == pytest.approx(200 * 0.001)
 
 
@@ -51,7 +51,7 @@ def test_a_stopped_job_keeps_its_progress_and_pays_its_restart(fleet: Fleet) -> 
         queued("long", 0.0, 1000.0, {1: 100.0}, restart_seconds=10.0),
         queued("urgent", 50.0, 100.0, {1: 20.0}),
     )
-    outcome = simulate(Workload(fleet, jobs), SharedMachines(deadline, stops=True))
+    outcome = simulate(QueueWorkload(fleet, jobs), SharedMachines(deadline, stops=True))
     assert [(end.job, end.end_seconds) for end in outcome.ends] == [("urgent", 70.0), ("long", 130.0)]
     assert outcome.preemptions == 1 and outcome.ends[1].restarts == 1
 
@@ -59,14 +59,14 @@ def test_a_stopped_job_keeps_its_progress_and_pays_its_restart(fleet: Fleet) -> 
 def test_booting_delays_the_first_job_and_is_paid() -> None:
     fleet = Fleet(1, (replace(ONE, boot_seconds=30.0),))
     jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 10.0, 500.0, {1: 100.0}))
-    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), WholeMachines(submission))
     assert [end.end_seconds for end in outcome.ends] == [130.0, 230.0]  # the machine is warm for the second
     assert outcome.machine_dollars == pytest.approx(230 * 0.001)
 
 
 def test_a_failure_costs_what_was_not_saved(fleet: Fleet) -> None:
     job = queued("a", 0.0, 1000.0, {1: 100.0}, checkpoint_seconds=40.0, restart_seconds=5.0)
-    workload = Workload(fleet, (job,), failures=(Failure(50.0),))
+    workload = QueueWorkload(fleet, (job,), failures=(MachineFailure(50.0),))
     outcome = simulate(workload, WholeMachines(submission))
     assert outcome.failures == 1
     assert outcome.ends[0].end_seconds == pytest.approx(50 + 5 + 60)  # ten seconds are lost
@@ -75,23 +75,27 @@ def test_a_failure_costs_what_was_not_saved(fleet: Fleet) -> None:
 def test_spot_machines_are_taken_away_and_every_job_still_ends() -> None:
     fleet = Fleet(2, (replace(ONE, interruptions_per_hour=20.0),))
     jobs = tuple(queued(f"j{n}", 10.0 * n, 9000.0, {1: 600.0}, checkpoint_seconds=60.0) for n in range(6))
-    first, again = (simulate(Workload(fleet, jobs), WholeMachines(submission), Rules(seed=3)) for _ in range(2))
+    first, again = (
+        simulate(QueueWorkload(fleet, jobs), WholeMachines(submission), SimulationRules(seed=3)) for _ in range(2)
+    )
     assert first.failures > 0 and len(first.ends) == 6
     assert first.ends == again.ends
 
 
 def test_a_policy_sees_the_forecast_and_time_passes_by_the_truth(fleet: Fleet) -> None:
     job = queued("a", 0.0, 500.0, {1: 100.0})
-    workload = Workload(fleet, (job,), true_seconds={"a": {Choice("V100", 1): 140.0}})
+    workload = QueueWorkload(fleet, (job,), true_seconds={"a": {GpuChoice("V100", 1): 140.0}})
     assert simulate(workload, WholeMachines(submission)).ends[0].end_seconds == 140.0
 
 
 def test_progress_corrects_the_forecast_where_asked() -> None:
     fleet = Fleet(1, (ONE,))
     jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 50.0, 500.0, {1: 10.0}))
-    workload = Workload(fleet, jobs, true_seconds={"a": {Choice("V100", 1): 200.0}, "b": {Choice("V100", 1): 10.0}})
+    workload = QueueWorkload(
+        fleet, jobs, true_seconds={"a": {GpuChoice("V100", 1): 200.0}, "b": {GpuChoice("V100", 1): 10.0}}
+    )
     for reestimate, pace in ((True, 2.0), (False, 1.0)):
-        simulation = Simulation(workload, WholeMachines(submission), Rules(reestimate=reestimate))
+        simulation = Simulation(workload, WholeMachines(submission), SimulationRules(reestimate=reestimate))
         simulation.step()
         simulation.step()
         assert simulation.state.seconds == 50.0
@@ -113,12 +117,12 @@ def test_a_simulation_goes_on_from_a_state_by_hand() -> None:
     fleet = Fleet(1, (ONE,))
     a, b = queued("a", 0.0, 2000.0, {1: 100.0}), queued("b", 10.0, 2000.0, {1: 30.0})
     c = queued("c", 1060.0, 2000.0, {1: 10.0})
-    state = State(fleet, 1000.0, machines=(Machine(0, ONE, (("a", 1),), True),), machines_made=1)
+    state = QueueState(fleet, 1000.0, machines=(RentedMachine(0, ONE, (("a", 1),), True),), machines_made=1)
     state.live = {
-        "a": LiveJob(a, 0.5, choice=Choice("V100", 1), alone=True, machine=0, has_run=True),
+        "a": LiveJob(a, 0.5, choice=GpuChoice("V100", 1), alone=True, machine=0, has_run=True),
         "b": LiveJob(b),
     }
-    outcome = simulate(Workload(fleet, (a, b, c)), WholeMachines(submission), begin=state)
+    outcome = simulate(QueueWorkload(fleet, (a, b, c)), WholeMachines(submission), begin=state)
     assert [(end.job, end.start_seconds, end.end_seconds) for end in outcome.ends] == [
         ("a", 1000, 1050),
         ("b", 1050, 1080),
@@ -134,16 +138,16 @@ def test_a_job_joins_the_queue_when_those_before_it_have_ended(fleet: Fleet) -> 
         queued("b", 0.0, 900.0, {1: 50.0}, after=("a", "c")),
         queued("c", 0.0, 900.0, {1: 20.0}, after=("a",)),
     )
-    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), WholeMachines(submission))
     assert [(end.job, end.start_seconds) for end in outcome.ends] == [("a", 0), ("c", 100), ("b", 120)]
 
 
 def test_jobs_after_one_another_in_a_circle_are_refused(fleet: Fleet) -> None:
     jobs = tuple(queued(name, 0.0, 9.0, {1: 5.0}, after=(other,)) for name, other in ("ab", "bc", "ca"))
     with pytest.raises(BadInput, match=r"job '.' comes after itself: '.' after '.' after '.' after '.'"):
-        Workload(fleet, jobs)
+        QueueWorkload(fleet, jobs)
     with pytest.raises(BadInput, match="job 'a' comes after 'b', which is not in the queue"):
-        Workload(fleet, jobs[:1])
+        QueueWorkload(fleet, jobs[:1])
 
 
 def test_a_policy_decides_only_when_it_is_asked_to(fleet: Fleet) -> None:
@@ -155,11 +159,11 @@ def test_a_policy_decides_only_when_it_is_asked_to(fleet: Fleet) -> None:
     )
     starts = {}
     for name, rules in {
-        "always": Rules(),
-        "completion": Rules(on_arrival=False),
-        "ticks": Rules(on_arrival=False, on_completion=False, every_seconds=30.0),
+        "always": SimulationRules(),
+        "completion": SimulationRules(on_arrival=False),
+        "ticks": SimulationRules(on_arrival=False, on_completion=False, every_seconds=30.0),
     }.items():
-        outcome = simulate(Workload(fleet, jobs), SharedMachines(submission), rules)
+        outcome = simulate(QueueWorkload(fleet, jobs), SharedMachines(submission), rules)
         starts[name] = sorted((end.job, end.start_seconds) for end in outcome.ends)
     assert starts == {
         "always": [("a", 0), ("b", 10), ("c", 12)],
@@ -169,7 +173,7 @@ def test_a_policy_decides_only_when_it_is_asked_to(fleet: Fleet) -> None:
 
 
 def test_a_copy_of_the_state_can_be_changed_alone(fleet: Fleet) -> None:
-    simulation = Simulation(Workload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)), WholeMachines(submission))
+    simulation = Simulation(QueueWorkload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)), WholeMachines(submission))
     simulation.step()
     copy = simulation.state.copy()
     copy.live["a"].left = 0.25
@@ -195,7 +199,7 @@ def test_no_gpu_second_is_lost(seed: int, policy: str) -> None:
 def test_a_machine_of_four_is_right_sized_when_jobs_leave() -> None:
     fleet = Fleet(1, (ONE, FOUR))
     jobs = (queued("a", 0.0, 900.0, {1: 100.0}), queued("b", 0.0, 900.0, {1: 200.0}))
-    outcome = simulate(Workload(fleet, jobs), SharedMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), SharedMachines(submission))
     assert outcome.machine_dollars == pytest.approx(100 * 0.004 + 100 * 0.001)
 
 
@@ -205,7 +209,7 @@ def test_a_job_that_pays_for_moving_stays_on_the_large_machine() -> None:
         queued("a", 0.0, 900.0, {1: 100.0}),
         queued("b", 0.0, 900.0, {1: 200.0}, restart_seconds=50.0),
     )
-    outcome = simulate(Workload(fleet, jobs), SharedMachines(submission))
+    outcome = simulate(QueueWorkload(fleet, jobs), SharedMachines(submission))
     assert outcome.ends[-1].end_seconds == 200.0
     assert outcome.machine_dollars == pytest.approx(200 * 0.004)
 
@@ -213,12 +217,12 @@ def test_a_job_that_pays_for_moving_stays_on_the_large_machine() -> None:
 def test_an_interval_of_a_forecast_needs_seconds_above_zero(fleet: Fleet) -> None:
     job = queued("a", 0.0, 9.0, {1: 5.0})
     with pytest.raises(ValueError, match="more than 0"):
-        replace(job, seconds={Choice("V100", 1): Interval(0.0, 1.0, 2.0)})
+        replace(job, seconds={GpuChoice("V100", 1): Interval(0.0, 1.0, 2.0)})
 
 
 # by hand: half of the work is done after 50 s, the other half takes three times as long
 def test_a_machine_that_becomes_slow_slows_its_job(fleet: Fleet) -> None:
-    workload = Workload(fleet, (queued("a", 0.0, 500.0, {1: 100.0}),), stragglers=(Straggler(50.0, 3.0),))
+    workload = QueueWorkload(fleet, (queued("a", 0.0, 500.0, {1: 100.0}),), stragglers=(Straggler(50.0, 3.0),))
     outcome = simulate(workload, WholeMachines(submission))
     assert outcome.ends[0].end_seconds == pytest.approx(50 + 150)
     assert outcome.stragglers == 1
@@ -226,8 +230,8 @@ def test_a_machine_that_becomes_slow_slows_its_job(fleet: Fleet) -> None:
 
 def test_progress_shows_that_a_machine_is_slow(fleet: Fleet) -> None:
     jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 80.0, 500.0, {1: 10.0}))
-    workload = Workload(fleet, jobs, stragglers=(Straggler(50.0, 3.0),))
-    simulation = Simulation(workload, WholeMachines(submission), Rules(reestimate=True))
+    workload = QueueWorkload(fleet, jobs, stragglers=(Straggler(50.0, 3.0),))
+    simulation = Simulation(workload, WholeMachines(submission), SimulationRules(reestimate=True))
     while simulation.state.seconds < 80:
         simulation.step()
     assert simulation.state.live["a"].pace == pytest.approx(3.0)
@@ -237,7 +241,9 @@ def test_progress_shows_that_a_machine_is_slow(fleet: Fleet) -> None:
 def test_some_of_the_machines_rented_are_slow() -> None:
     fleet = Fleet(2, (replace(ONE, slow_fraction=0.5, slowdown=2.0),))
     jobs = tuple(queued(f"j{n}", 1000.0 * n, 9e9, {1: 100.0}) for n in range(40))
-    first, again = (simulate(Workload(fleet, jobs), WholeMachines(submission), Rules(seed=3)) for _ in range(2))
+    first, again = (
+        simulate(QueueWorkload(fleet, jobs), WholeMachines(submission), SimulationRules(seed=3)) for _ in range(2)
+    )
     took = [round(end.end_seconds - end.start_seconds, 6) for end in first.ends]
     assert set(took) == {100.0, 200.0}
     assert took.count(200.0) == first.stragglers and first.ends == again.ends
@@ -248,7 +254,7 @@ def test_trackers_err_as_measured_and_less_as_the_run_goes_on() -> None:
     assert errors[2000] == pytest.approx(0.015, rel=0.15)
     assert errors[3600] == pytest.approx(0.20, rel=0.2)
     assert tracker_error(0, "a", 0.0) == 0.0
-    one, truth = LiveJob(queued("a", 0.0, 500.0, {1: 100.0}), choice=Choice("V100", 1)), Truth(0, tracker_error=0.5)
+    one, truth = LiveJob(queued("a", 0.0, 500.0, {1: 100.0}), choice=GpuChoice("V100", 1)), Truth(0, tracker_error=0.5)
     truth.goes_on(one, 0.0, 120.0)
     paces = []
     for now in (6.0, 60.0, 114.0):
@@ -262,7 +268,7 @@ def test_a_policy_that_does_not_look_at_running_jobs_sees_the_same_queue(policy:
     workload, plain = talk(3, "high", 5), policy_named(policy)
     assert not plain.looks_at_running  # type: ignore[attr-defined]
 
-    def looks(state: State) -> Decision:
+    def looks(state: QueueState) -> Decision:
         return plain(state)
 
     first, second = simulate(workload, plain), simulate(workload, looks)
@@ -272,6 +278,6 @@ def test_a_policy_that_does_not_look_at_running_jobs_sees_the_same_queue(policy:
 
 def test_rounding_makes_no_job_late() -> None:
     jobs = (queued("a", 0.0, 0.1, {1: 0.1}), queued("b", 0.0, 0.3, {1: 0.2}))
-    outcome = simulate(Workload(Fleet(1, (ONE,)), jobs), policy_named("edf"))
+    outcome = simulate(QueueWorkload(Fleet(1, (ONE,)), jobs), policy_named("edf"))
     assert outcome.ends[1].end_seconds > 0.3  # 0.1 + 0.2
     assert (outcome.late_jobs, outcome.tardiness_dollars) == (0, 0.0)

@@ -11,12 +11,12 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts
 from epochcast.observe.store.store import Store
 from epochcast.schedule.queue_changes import submit
-from epochcast.schedule.queue_file import Queue, queue_of
+from epochcast.schedule.queue_file import QueueFile, queue_of
 from epochcast.schedule.stored_queue import changed_jobs, keep_queue, kept_queue, live_state, queue_names
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
 
-def a_queue(*jobs: dict[str, Any], **more: Any) -> Queue:
+def a_queue(*jobs: dict[str, Any], **more: Any) -> QueueFile:
     rows = [{**JOB, "command": ["true"], **job} for job in jobs or ({},)]
     return queue_of(document(jobs=rows, **more), Path("/q"))
 
@@ -56,7 +56,7 @@ def test_a_running_job_goes_on_at_the_pace_it_had_shown(store: Store) -> None:
     running(store, 1010.0, left=0.8, pace=2.0)
     state = live_state(store, "q", 1022.0)
     one = state.live["a"]
-    assert (one.choice, one.machine, one.has_run) == (Choice("V100", 2), 4, True)
+    assert (one.choice, one.machine, one.has_run) == (GpuChoice("V100", 2), 4, True)
     assert one.left == pytest.approx(0.8 - 12 / 60)  # 30 s forecast, twice as slow
     assert state.machines[0].residents == (("a", 2),)
     assert state.machines_made == 5

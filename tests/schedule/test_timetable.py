@@ -11,18 +11,18 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import Switches, policy_named
-from epochcast.schedule.projection import Asked, project, spread
-from epochcast.schedule.queue_clock import Clock
+from epochcast.schedule.projection import ProjectionOptions, project, spread
+from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow, queue_now
 from epochcast.schedule.runtime_draws import Law, at_quantile, middle
-from epochcast.schedule.simulator import Rules, simulate
+from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.timetable import Timetable
-from epochcast.schedule.workload_jobs import Choice, Fleet, QueuedJob, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueuedJob, QueueWorkload
 
 from .conftest import FOUR, ONE, queued
 
-CLOCK = Clock(datetime(2026, 11, 17, 9, tzinfo=UTC))
-V1 = Choice("V100", 1)
+CLOCK = QueueClock(datetime(2026, 11, 17, 9, tzinfo=UTC))
+V1 = GpuChoice("V100", 1)
 
 
 def between(
@@ -33,13 +33,13 @@ def between(
 
 
 def planned(queue: QueueNow, policy: str = "fifo", draws: int = 19, **more: object) -> Timetable:
-    return project(queue, CLOCK, Asked(policy, Switches(), draws=draws, **more), Rules())  # type: ignore[arg-type]
+    return project(queue, CLOCK, ProjectionOptions(policy, Switches(), draws=draws, **more), SimulationRules())  # type: ignore[arg-type]
 
 
 def waiting(
     jobs: Sequence[QueuedJob], fleet: Fleet, now: float = 0.0, rows: Mapping[str, object] | None = None
 ) -> QueueNow:
-    return queue_now(Workload(fleet, tuple(jobs)), rows or {}, now)  # type: ignore[arg-type]
+    return queue_now(QueueWorkload(fleet, tuple(jobs)), rows or {}, now)  # type: ignore[arg-type]
 
 
 # by hand: one machine; a runs and has 50 s left, then b for 30 s, then c, submitted at 1060 s, for 10 s
@@ -104,7 +104,7 @@ def test_a_stand_in_decides_in_the_draws_of_a_long_queue_and_says_so() -> None:
     workload = talk(2, "high", 1, jobs=9)
     answer = planned(QueueNow(workload, queue_now(workload, {}, 0.0).state), "atc_rollout", draws=1)
     assert answer.drawn_by == answer.as_dict()["drawn_by"] == "atc_rollout (fewer roll-outs)"
-    asked = Asked("atc_rollout", Switches())
+    asked = ProjectionOptions("atc_rollout", Switches())
     assert [asked.stand_in(jobs) for jobs in (8, 25)] == ["atc_rollout", "atc"]
 
 
@@ -154,12 +154,12 @@ def test_the_ends_of_a_forecast_are_its_quantiles() -> None:
 def test_draws_of_one_job_go_together_over_gpus_and_hold_to_the_interval(fleet: Fleet) -> None:
     job = replace(
         queued("a", 0.0, 9e3, {1: 100.0, 2: 60.0}),
-        seconds={V1: Interval(80, 100, 150), Choice("V100", 2): Interval(48, 60, 90)},
+        seconds={V1: Interval(80, 100, 150), GpuChoice("V100", 2): Interval(48, 60, 90)},
     )
     queue = waiting([job], fleet)
     random = Random(3)
     truths = [Law().draw(queue, random)["a"] for _ in range(2000)]
-    assert all(truth[Choice("V100", 2)] / truth[V1] == pytest.approx(0.6) for truth in truths)
+    assert all(truth[GpuChoice("V100", 2)] / truth[V1] == pytest.approx(0.6) for truth in truths)
     assert sum(80 <= truth[V1] <= 150 for truth in truths) / 2000 == pytest.approx(0.9, abs=0.02)
 
 
@@ -183,7 +183,10 @@ def _coverage(truth_law: Law, trials: int) -> tuple[float, float]:
     for trial in range(trials):
         truth = truth_law.draw(queue, Random(f"truth {trial}"))
         outcome = simulate(
-            replace(queue.workload, true_seconds=truth), policy_named("edf_shared"), Rules(reestimate=True), queue.state
+            replace(queue.workload, true_seconds=truth),
+            policy_named("edf_shared"),
+            SimulationRules(reestimate=True),
+            queue.state,
         )
         for end in outcome.ends:
             held["start"] += lines[end.job].start.holds(end.start_seconds)

@@ -7,7 +7,7 @@ import pytest
 
 from epochcast.errors import BadInput
 from epochcast.schedule.workload_file import fleet_of, read_rows, read_workload, workload_of
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
 JOB: dict[str, Any] = {
     "id": "a",
@@ -28,19 +28,19 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path.write_text(json.dumps(document()), encoding="utf-8")
     workload = read_workload(path)
     assert workload.fleet.nodes == 2
-    assert workload.jobs[0].seconds[Choice("V100", 2)].mid == 30
+    assert workload.jobs[0].seconds[GpuChoice("V100", 2)].mid == 30
 
 
 def test_what_a_policy_sees_may_differ_from_what_happens() -> None:
     job = {**JOB, "forecast_seconds": {"V100": {"1": [40, 45, 60]}}}
     workload = workload_of(document(jobs=[job]))
-    assert workload.jobs[0].seconds[Choice("V100", 1)].high == 60
-    assert workload.run_seconds(workload.jobs[0], Choice("V100", 1)) == 50
+    assert workload.jobs[0].seconds[GpuChoice("V100", 1)].high == 60
+    assert workload.run_seconds(workload.jobs[0], GpuChoice("V100", 1)) == 50
 
 
 def test_least_and_most_gpus_restrict_the_choices() -> None:
     workload = workload_of(document(jobs=[{**JOB, "max_gpus": 1}]))
-    assert set(workload.jobs[0].seconds) == {Choice("V100", 1)}
+    assert set(workload.jobs[0].seconds) == {GpuChoice("V100", 1)}
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_other_jobs_go_on_where_one_makes_no_sense() -> None:
 # by hand: one GPU of a two-GPU machine at a dollar an hour: 50 s cost 50/7200, 30 s on two 30/3600
 def test_a_budget_leaves_out_what_costs_more() -> None:
     both, one = (workload_of(document(jobs=[{**JOB, "budget_dollars": budget}])) for budget in (0.01, 0.0075))
-    assert set(both.jobs[0].seconds) == {Choice("V100", 1), Choice("V100", 2)}
-    assert set(one.jobs[0].seconds) == {Choice("V100", 1)}
+    assert set(both.jobs[0].seconds) == {GpuChoice("V100", 1), GpuChoice("V100", 2)}
+    assert set(one.jobs[0].seconds) == {GpuChoice("V100", 1)}
     with pytest.raises(BadInput, match=r"job 'a' cannot be finished within its budget_dollars.*on 1xV100, costs"):
         workload_of(document(jobs=[{**JOB, "budget_dollars": 0.005}]))
 
@@ -142,4 +142,4 @@ def test_a_file_may_be_toml(tmp_path: Path) -> None:
         '[[jobs]]\nid = "a"\ndeadline_seconds = 90\nrun_seconds.V100 = { 1 = 50 }\n',
         encoding="utf-8",
     )
-    assert read_workload(path).jobs[0].seconds[Choice("V100", 1)].mid == 50
+    assert read_workload(path).jobs[0].seconds[GpuChoice("V100", 1)].mid == 50

@@ -14,7 +14,7 @@ from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from studies.accuracy import gate, page, run
 from studies.accuracy.figures import Figure, by_group, figure
 from studies.accuracy.intervals import GivenRuns, given_runs, known_inside, unseen_inside, verdict
@@ -56,7 +56,7 @@ def step(batch: int = 4, *, channels_last: bool = False, seconds: float = 1e-3) 
     recipe = Recipe(batch, optimizer="momentum", channels_last=channels_last)
     columns = zoo_model("mnist_cnn").trace(recipe).columns
     device = find_device("RTX 3090")
-    return Example(columns, device, Setting(channels_last), seconds, "timm", "mnist_cnn", "mnist", recipe)
+    return Example(columns, device, SoftwareSetting(channels_last), seconds, "timm", "mnist_cnn", "mnist", recipe)
 
 
 def test_figures_by_hand() -> None:

@@ -1,21 +1,21 @@
 from tests.schedule.conftest import ONE, queued
 
-from epochcast.schedule.decisions import Plan, Target
-from epochcast.schedule.queue_state import Decision, LiveJob, Machine, Placed, State
-from epochcast.schedule.workload_jobs import Choice, Fleet
+from epochcast.schedule.decisions import RunPlan, Target
+from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, RentedMachine
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice
 from studies.prototype.bills import AsRun, bill
 
 
 def test_what_the_scheduler_has_decided_holds_until_something_happens() -> None:
     jobs = [queued(name, 0.0, 99.0, {1: 10.0}) for name in "ab"]
-    state = State(Fleet(1, (ONE,)), 0.0, {job.id: LiveJob(job) for job in jobs})
-    placed = Placed(Choice("V100", 1))
+    state = QueueState(Fleet(1, (ONE,)), 0.0, {job.id: LiveJob(job) for job in jobs})
+    placed = Placed(GpuChoice("V100", 1))
 
-    def first(state: State) -> Decision:
+    def first(state: QueueState) -> Decision:
         return {next(iter(state.live)): placed}
 
-    machine = Machine(0, ONE, (("b", 1),))
-    asked = AsRun(first, {}, Plan({"b": Target(placed, machine), "gone": Target(placed, machine)}, (), 7.0))
+    machine = RentedMachine(0, ONE, (("b", 1),))
+    asked = AsRun(first, {}, RunPlan({"b": Target(placed, machine), "gone": Target(placed, machine)}, (), 7.0))
     assert (asked(state), asked.wake_seconds) == ({"b": placed}, 7.0)
     assert (asked(state), asked.wake_seconds) == ({"a": placed}, None)
     assert asked.started == {"a": 0.0, "b": 0.0}

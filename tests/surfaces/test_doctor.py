@@ -11,7 +11,7 @@ from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.machines import instances
 from epochcast.hardware.profile import Profile, profile_path, save_profile
 from epochcast.surfaces import doctor
-from epochcast.surfaces.doctor import Folder, Report, examine, extra_with, extras_of
+from epochcast.surfaces.doctor import DoctorReport, Folder, examine, extra_with, extras_of
 
 TODAY = date(2026, 6, 1)
 VERSION = metadata.version("epochcast")
@@ -24,11 +24,11 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "store.db"))
 
 
-def examined(here: Path) -> Report:
+def examined(here: Path) -> DoctorReport:
     return examine(VERSION, here, TODAY)
 
 
-def folder(report: Report, what: str) -> Folder:
+def folder(report: DoctorReport, what: str) -> Folder:
     return next(folder for folder in report.folders if folder.what == what)
 
 

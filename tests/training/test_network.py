@@ -14,7 +14,7 @@ from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
 from epochcast.predict.cost.learned import read_learned  # noqa: E402
 from epochcast.predict.cost.op_bounds import GROUPS  # noqa: E402
-from epochcast.predict.cost.software_setting import Setting  # noqa: E402
+from epochcast.predict.cost.software_setting import SoftwareSetting  # noqa: E402
 from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING  # noqa: E402
 from training.examples import Example, inference  # noqa: E402
 from training.left_out import log_steps  # noqa: E402
@@ -46,7 +46,7 @@ def example(model: str, batch: int, slowdown: float) -> Example:
 
     bound = bounds(columns, device)
     seconds = float(np.maximum(bound.compute, bound.memory).sum()) * slowdown
-    return Example(columns, device, Setting(), seconds, "made", model, model, recipe)
+    return Example(columns, device, SoftwareSetting(), seconds, "made", model, model, recipe)
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +217,7 @@ def test_every_cell_of_device_and_kind_weighs_the_same() -> None:
 
 def test_layout_is_part_of_the_question() -> None:
     e = example("resnet18", 8, 2.0)
-    last = replace(e, setting=Setting(channels_last=True))
+    last = replace(e, setting=SoftwareSetting(channels_last=True))
     rows = [net_row(x, Names()).kernels.inputs for x in (e, last)]
     assert not torch.equal(rows[0], rows[1])
 

@@ -42,7 +42,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScalingRow:
     """One number of GPUs."""
 
     case: Case
@@ -103,14 +103,14 @@ class Series:
 
     regime: str
     allreduce: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScalingRow, ...]
 
     @property
-    def _fitting(self) -> tuple[Row, ...]:
+    def _fitting(self) -> tuple[ScalingRow, ...]:
         return tuple(row for row in self.rows if row.forecast.fits)
 
     @property
-    def knee(self) -> tuple[Row, Row] | None:
+    def knee(self) -> tuple[ScalingRow, ScalingRow] | None:
         """Of the rows that fit, the last that was worth its GPUs and the first that was not; None where all are."""
         for before, after in pairwise(self._fitting):
             promised = after.case.gpus / before.case.gpus - 1
@@ -142,7 +142,7 @@ class Scaling(Displayed, Framed):
 
     view: ClassVar[str] = "scaling"
 
-    rows: tuple[Row, ...]
+    rows: tuple[ScalingRow, ...]
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class Scaling(Displayed, Framed):
     @property
     def series(self) -> tuple[Series, ...]:
         """One per regime and collective asked for."""
-        rows_of: dict[tuple[str, str | None], list[Row]] = {}
+        rows_of: dict[tuple[str, str | None], list[ScalingRow]] = {}
         for row in self.rows:
             rows_of.setdefault((row.case.regime, row.case.allreduce), []).append(row)
         return tuple(Series(regime, rows[-1].allreduce, tuple(rows)) for (regime, _), rows in rows_of.items())
@@ -210,7 +210,7 @@ def scaled(
     for case, forecast in zip(cases, answers, strict=True):
         least, rate = base.setdefault((case.regime, case.allreduce), (case.gpus, forecast.samples_per_second))
         collective = case.allreduce or forecast.details.placement.strategy.algorithm
-        rows.append(Row(case, forecast, least * forecast.samples_per_second / rate, collective))
+        rows.append(ScalingRow(case, forecast, least * forecast.samples_per_second / rate, collective))
     warnings = [w for forecast in answers for w in forecast.warnings]
     names = dict.fromkeys(case.strategy.name for case in cases if case.gpus > 1)
     used = [name for name in names if degrees_in(name) is None]

@@ -16,7 +16,7 @@ SAME_NAME = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class InstancePattern:
     """Which machines a row is for; empty means any."""
 
     cloud: str = ""
@@ -36,7 +36,7 @@ class Pattern:
 class Board:
     """The device of a machine, and what joins its GPUs; `gpus` where the list counts them wrongly."""
 
-    pattern: Pattern
+    pattern: InstancePattern
     device: str
     inner_link: str = ""
     gpus: int | None = None
@@ -47,15 +47,15 @@ class Board:
 class Skip:
     """Machines that are no offer, and why."""
 
-    pattern: Pattern
+    pattern: InstancePattern
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class MachineNetwork:
     """What joins machines."""
 
-    pattern: Pattern
+    pattern: InstancePattern
     link: str
 
 
@@ -69,12 +69,12 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class MachineRules:
     """The rows of machines.toml."""
 
     skips: tuple[Skip, ...]
     boards: tuple[Board, ...]
-    networks: tuple[Network, ...]
+    networks: tuple[MachineNetwork, ...]
     joined: tuple[Joined, ...]
     regions: Mapping[str, tuple[str, ...]]
 
@@ -127,16 +127,16 @@ def is_region(region: str, patterns: Sequence[str]) -> bool:
 
 
 @remembered(1)
-def machine_rules() -> Rules:
+def machine_rules() -> MachineRules:
     """The shipped rows."""
     return load_rules(rows.shipped(MACHINES_FILE))
 
 
-def load_rules(text: str, file: str = MACHINES_FILE) -> Rules:
+def load_rules(text: str, file: str = MACHINES_FILE) -> MachineRules:
     """The rows of a TOML text, checked."""
     document = rows.parse(text, file)
     regions = rows.section(document, "regions", file)
-    return Rules(
+    return MachineRules(
         tuple(rows.read(document, "skip", file, _skip)),
         tuple(rows.read(document, "board", file, _board)),
         tuple(rows.read(document, "network", file, _network)),
@@ -145,23 +145,23 @@ def load_rules(text: str, file: str = MACHINES_FILE) -> Rules:
     )
 
 
-_Rule = TypeVar("_Rule", Skip, Board, Network)
+_Rule = TypeVar("_Rule", Skip, Board, MachineNetwork)
 
 
 def _first(found: Sequence[_Rule], cloud: str, instance: str, accelerator: str) -> _Rule | None:
     return next((each for each in found if each.pattern.matches(cloud, instance, accelerator)), None)
 
 
-def _pattern(row: rows.Row) -> Pattern:
+def _pattern(row: rows.CatalogueRow) -> InstancePattern:
     row.text("source")
-    return Pattern(row.text("cloud", ""), row.texts("instances"), row.texts("accelerators"))
+    return InstancePattern(row.text("cloud", ""), row.texts("instances"), row.texts("accelerators"))
 
 
-def _skip(row: rows.Row) -> Skip:
+def _skip(row: rows.CatalogueRow) -> Skip:
     return Skip(_pattern(row), row.text("reason"))
 
 
-def _board(row: rows.Row) -> Board:
+def _board(row: rows.CatalogueRow) -> Board:
     device, link = row.text("device"), row.text("inner_link", "")
     if device != SAME_NAME and find_device(device).name != device:
         raise UnknownName("device", device, ())
@@ -171,12 +171,12 @@ def _board(row: rows.Row) -> Board:
     return Board(_pattern(row), device, link, gpus, row.flag("is_assumed", False))
 
 
-def _network(row: rows.Row) -> Network:
+def _network(row: rows.CatalogueRow) -> MachineNetwork:
     row.flag("verified")
-    return Network(_pattern(row), find_link(row.text("link")).name)
+    return MachineNetwork(_pattern(row), find_link(row.text("link")).name)
 
 
-def _joined(row: rows.Row) -> Joined:
+def _joined(row: rows.CatalogueRow) -> Joined:
     row.text("source")
     return Joined(row.text("cloud"), row.text("accelerator"), row.numbers("instances"))
 

@@ -211,7 +211,7 @@ def _datasets() -> Mapping[str, Dataset]:
     return load_datasets(rows.shipped(DATASETS_FILE))
 
 
-def _device(row: rows.Row) -> Device:
+def _device(row: rows.CatalogueRow) -> Device:
     return Device(
         name=row.text("name"),
         vendor=row.text("vendor"),
@@ -236,7 +236,7 @@ def _device(row: rows.Row) -> Device:
     )
 
 
-def _link(row: rows.Row) -> Link:
+def _link(row: rows.CatalogueRow) -> Link:
     return Link(
         latency_seconds=row.number("latency_seconds"),
         bandwidth_bytes_per_second=row.rate_bytes_per_second("bandwidth"),
@@ -253,7 +253,7 @@ def _link(row: rows.Row) -> Link:
     )
 
 
-def _rank_fractions(row: rows.Row) -> tuple[tuple[int, float], ...]:
+def _rank_fractions(row: rows.CatalogueRow) -> tuple[tuple[int, float], ...]:
     """{ 2 = 0.33, 4 = 0.67 } as pairs."""
     if not row.has("rank_fractions"):
         return ()
@@ -263,7 +263,7 @@ def _rank_fractions(row: rows.Row) -> tuple[tuple[int, float], ...]:
     return tuple((int(name), fraction) for name, fraction in table.items())
 
 
-def _dataset(row: rows.Row) -> Dataset:
+def _dataset(row: rows.CatalogueRow) -> Dataset:
     return Dataset(
         name=row.text("name"),
         task=row.text("task"),

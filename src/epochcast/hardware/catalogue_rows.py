@@ -27,7 +27,7 @@ def parse(text: str, file: str) -> Mapping[str, object]:
     return parse_toml(text, file)
 
 
-class Row:
+class CatalogueRow:
     """One `[[table]]` entry. Each key is read once with its type; `finish` refuses keys that were not read."""
 
     def __init__(self, cells: Mapping[str, object], where: str) -> None:
@@ -78,11 +78,11 @@ class Row:
                 raise self.wrong(f"{key}.{name}", "a number", value)
         return {name: float(value) for name, value in table.items()}
 
-    def tables(self, key: str, build: Callable[["Row"], T]) -> tuple[T, ...]:
+    def tables(self, key: str, build: Callable[["CatalogueRow"], T]) -> tuple[T, ...]:
         """What `build` makes of each of a list of inline tables; absent is empty."""
         built = []
         for index, cells in enumerate(self._list(key, dict, "a list of tables"), start=1):
-            row = Row(cells, f"{self._where}, {key} {index}")
+            row = CatalogueRow(cells, f"{self._where}, {key} {index}")
             built.append(build(row))
             row.finish()
         return tuple(built)
@@ -131,7 +131,7 @@ class Row:
 
 
 def read(
-    document: Mapping[str, object], table: str, file: str, build: Callable[[Row], T], text: str = ""
+    document: Mapping[str, object], table: str, file: str, build: Callable[[CatalogueRow], T], text: str = ""
 ) -> Iterator[T]:
     """What `build` makes of every row of `[[table]]`; errors name the file and the row, of a `text` also its line."""
     entries = document.get(table, [])
@@ -141,7 +141,7 @@ def read(
     for index, cells in enumerate(entries, start=1):
         line = f", line {lines[index - 1]}" if len(lines) >= index else ""
         where = f"{file}{line}, [[{table}]] row {index} ({cells.get('name', 'without a name')})"
-        row = Row(cells, where)
+        row = CatalogueRow(cells, where)
         try:
             built = build(row)
         except EpochcastError as error:

@@ -70,7 +70,7 @@ def load_data_sheet(text: str, file: str) -> Device:
     for key in cells:
         if key not in KEYS:
             raise BadInput(f"{file}: {UnknownName('key', key, KEYS)}")
-    row = rows.Row(cells, file)
+    row = rows.CatalogueRow(cells, file)
     try:
         like = catalogue.find_device(row.text("like")) if row.has("like") else None
         if like is not None and (like.sheet or like.generation == "host"):
@@ -82,7 +82,7 @@ def load_data_sheet(text: str, file: str) -> Device:
         raise BadInput(message if message.startswith(f"{file}: ") else f"{file}: {message}") from None
 
 
-def _alone(row: rows.Row, file: str) -> Device:
+def _alone(row: rows.CatalogueRow, file: str) -> Device:
     """A device that the file describes by itself."""
     for key in NEEDED:
         if not row.has(key):
@@ -143,7 +143,7 @@ def _l2_bytes(units: int, relatives: list[Device]) -> int:
     return round(units * median(caches or [L2_OF_A_UNIT]))
 
 
-def _alike(row: rows.Row, file: str, like: Device) -> Device:
+def _alike(row: rows.CatalogueRow, file: str, like: Device) -> Device:
     """A device of the catalogue with what the file changes."""
     units = _count(row, "compute_units") if row.has("compute_units") else like.compute_units
     clock = _quantity(row, "clock", parse_hertz) or like.clock_hertz
@@ -182,7 +182,7 @@ def _alike(row: rows.Row, file: str, like: Device) -> Device:
     )
 
 
-def _limited(row: rows.Row, device: Device) -> Device:
+def _limited(row: rows.CatalogueRow, device: Device) -> Device:
     """The device under its power limit: clock and peaks times (limit / watts)^(1/3)."""
     limit = _quantity(row, "power_limit", parse_watts)
     if limit is None:
@@ -200,7 +200,7 @@ def _limited(row: rows.Row, device: Device) -> Device:
     )
 
 
-def _name(row: rows.Row, file: str) -> str:
+def _name(row: rows.CatalogueRow, file: str) -> str:
     """The file's own name for it; never that of a device of the catalogue, whose measurements it does not have."""
     taken = {plain(name) for d in catalogue.devices() for name in (d.name, *d.aliases)}
     if not row.has("name"):
@@ -214,7 +214,7 @@ def _name(row: rows.Row, file: str) -> str:
     return name
 
 
-def _generation(row: rows.Row) -> str:
+def _generation(row: rows.CatalogueRow) -> str:
     known = {d.generation for d in catalogue.devices()}
     name = row.text("generation", UNKNOWN_GENERATION)
     if name not in known and name != UNKNOWN_GENERATION:
@@ -222,7 +222,7 @@ def _generation(row: rows.Row) -> str:
     return name
 
 
-def _peaks(row: rows.Row) -> dict[str, float]:
+def _peaks(row: rows.CatalogueRow) -> dict[str, float]:
     """The given peaks, in the order of MATHS."""
     peaks = {math: _quantity(row, math, parse_flops_rate) for math in MATHS if row.has(math)}
     for math, peak in peaks.items():
@@ -245,33 +245,33 @@ def _with_twins(peaks: dict[str, float], relatives: list[Device]) -> dict[str, f
     return peaks
 
 
-def _memory_bytes(row: rows.Row) -> int:
+def _memory_bytes(row: rows.CatalogueRow) -> int:
     size_bytes = row.size_bytes("memory")
     _check_range(row, "memory", "memory_bytes", size_bytes)
     return size_bytes
 
 
-def _memory_bytes_per_second(row: rows.Row) -> float:
+def _memory_bytes_per_second(row: rows.CatalogueRow) -> float:
     rate = row.rate_bytes_per_second("bandwidth")
     _check_range(row, "bandwidth", "memory_bytes_per_second", rate)
     return rate
 
 
-def _check_range(row: rows.Row, key: str, field: str, value: float) -> None:
+def _check_range(row: rows.CatalogueRow, key: str, field: str, value: float) -> None:
     """Refuse with the file's key, where `Device` would name its own field."""
     low, high = RANGES[field]
     if not low <= value <= high:
         raise BadInput(f"{key!r} is implausible: {row.text(key)!r} is not between {low:g} and {high:g} bytes")
 
 
-def _count(row: rows.Row, key: str) -> int:
+def _count(row: rows.CatalogueRow, key: str) -> int:
     count = row.count(key)
     if not 1 <= count <= 10**5:
         raise BadInput(f"{key!r} must be between 1 and 100,000, got {count}")
     return count
 
 
-def _quantity(row: rows.Row, key: str, parse: Callable[[str], float]) -> float | None:
+def _quantity(row: rows.CatalogueRow, key: str, parse: Callable[[str], float]) -> float | None:
     """A number with its unit; watts may be written without."""
     if not row.has(key):
         return None

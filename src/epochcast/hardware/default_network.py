@@ -22,7 +22,7 @@ NETWORKS_FILE = "networks.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class AssumedNetwork:
     """The link of one machine; `what` completes "the network of …"."""
 
     link: Link
@@ -30,7 +30,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class NetworkRule:
     """Which devices a row is for (empty means any), and what it gives: a box, a link (of each GPU where it is
     `per_gpu`), or the device's own link. Up to `fabric_gpus` are joined by the device's own link in any case.
     """
@@ -67,19 +67,19 @@ class Rule:
             and device.year >= self.from_year
         )
 
-    def network(self, device: Device, gpus: int, nodes: int) -> Network:
+    def network(self, device: Device, gpus: int, nodes: int) -> AssumedNetwork:
         """What it gives for GPUs of a device that it matches."""
         if self.own_link:
-            return Network(find_link(device.interconnect), self.what)
+            return AssumedNetwork(find_link(device.interconnect), self.what)
         if gpus <= self.fabric_gpus:
             fabric = _of_each(find_link(device.interconnect), gpus // nodes)
-            return Network(fabric, f"{self.what}, inside which NVLink joins the nodes")
+            return AssumedNetwork(fabric, f"{self.what}, inside which NVLink joins the nodes")
         link = find_link(find_topology(self.box).outer_link if self.box else self.link)
-        return Network(_of_each(link, gpus // nodes) if self.per_gpu else link, self.what)
+        return AssumedNetwork(_of_each(link, gpus // nodes) if self.per_gpu else link, self.what)
 
 
 @remembered(1024)
-def usual_network(device: Device, gpus: int, nodes: int) -> Network:
+def usual_network(device: Device, gpus: int, nodes: int) -> AssumedNetwork:
     """What joins `nodes` machines of a device, with `gpus` in all, as they are sold."""
     return next(rule for rule in _rules() if rule.matches(device)).network(device, gpus, nodes)
 
@@ -89,7 +89,7 @@ def joins_nodes(device: Device) -> bool:
     return next(rule for rule in _rules() if rule.matches(device)).own_link
 
 
-def load_networks(text: str, file: str = NETWORKS_FILE) -> tuple[Rule, ...]:
+def load_networks(text: str, file: str = NETWORKS_FILE) -> tuple[NetworkRule, ...]:
     """The rows of a TOML text; the last one must be for every device."""
     found = tuple(rows.read(rows.parse(text, file), "network", file, _rule))
     last = found[-1] if found else None
@@ -99,7 +99,7 @@ def load_networks(text: str, file: str = NETWORKS_FILE) -> tuple[Rule, ...]:
 
 
 @remembered(1)
-def _rules() -> tuple[Rule, ...]:
+def _rules() -> tuple[NetworkRule, ...]:
     return load_networks(rows.shipped(NETWORKS_FILE))
 
 
@@ -116,8 +116,8 @@ def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name.casefold(), pattern.casefold()) for pattern in patterns)
 
 
-def _rule(row: rows.Row) -> Rule:
-    return Rule(
+def _rule(row: rows.CatalogueRow) -> NetworkRule:
+    return NetworkRule(
         name=row.text("name"),
         what=row.text("what"),
         source=row.text("source"),

@@ -126,7 +126,7 @@ def _with_cloud(cloud: str, name: str) -> str:
     return f"{plain(cloud)}/{plain(name)}"
 
 
-def _instance(row: rows.Row) -> Instance:
+def _instance(row: rows.CatalogueRow) -> Instance:
     return Instance(
         name=row.text("name"),
         cloud=row.text("cloud"),

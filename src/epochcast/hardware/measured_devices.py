@@ -38,6 +38,6 @@ def measured_steps() -> Mapping[str, int]:
     return dict(rows.read(rows.parse(rows.shipped(FILE), FILE), "device", FILE, _row))
 
 
-def _row(row: rows.Row) -> tuple[str, int]:
+def _row(row: rows.CatalogueRow) -> tuple[str, int]:
     row.text("source")
     return row.text("name"), row.count("steps")

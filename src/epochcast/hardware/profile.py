@@ -155,7 +155,7 @@ def load_profiles(text: str, file: str = "a profile") -> dict[str, Profile]:
     return profiles
 
 
-def _profile(row: rows.Row) -> Profile:
+def _profile(row: rows.CatalogueRow) -> Profile:
     spread = row.numbers("step_spread") if row.has("step_spread") else None
     if spread is not None and set(spread) != {"low", "high"}:
         raise row.wrong("step_spread", "{ low = …, high = … }", spread)

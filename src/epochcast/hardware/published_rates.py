@@ -71,7 +71,7 @@ def load_rates(text: str, file: str = FILE) -> Mapping[str, Mapping[str, Publish
     return table
 
 
-def _rate(row: rows.Row) -> tuple[str, str, PublishedRate]:
+def _rate(row: rows.CatalogueRow) -> tuple[str, str, PublishedRate]:
     name, what, fraction = row.text("name"), row.text("of"), row.number("fraction")
     if what != BANDWIDTH and what not in MATHS:
         raise row.wrong("of", "a math or 'bandwidth'", what)

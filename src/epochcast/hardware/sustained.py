@@ -329,7 +329,7 @@ def _document() -> Mapping[str, object]:
     return rows.parse(rows.shipped(FILE), FILE)
 
 
-def _device_row(row: rows.Row) -> tuple[str, Sustained]:
+def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
     measured = Sustained(
         row.numbers("math_fractions"),
         row.number("vector_fraction"),
@@ -344,12 +344,12 @@ def _device_row(row: rows.Row) -> tuple[str, Sustained]:
     return row.text("name"), measured
 
 
-def _kinds(row: rows.Row) -> Mapping[str, tuple[float, float] | None]:
+def _kinds(row: rows.CatalogueRow) -> Mapping[str, tuple[float, float] | None]:
     """The kinds of step that were measured, and the intervals of those that have their own."""
     low, high = row.numbers("spread_low"), row.numbers("spread_high")
     return {kind: (low[kind], high[kind]) if kind in low else None for kind in row.texts("known_kinds")}
 
 
-def _stack_row(row: rows.Row) -> tuple[str, float]:
+def _stack_row(row: rows.CatalogueRow) -> tuple[str, float]:
     row.text("source")
     return row.text("name"), row.number("launch_seconds")

@@ -152,7 +152,7 @@ def _topologies() -> Mapping[str, Topology]:
     return load_topologies(rows.shipped(TOPOLOGIES_FILE))
 
 
-def _topology(row: rows.Row) -> Topology:
+def _topology(row: rows.CatalogueRow) -> Topology:
     return Topology(
         name=row.text("name"),
         device=row.text("device"),
@@ -168,7 +168,7 @@ def _topology(row: rows.Row) -> Topology:
     )
 
 
-def _part(row: rows.Row) -> Part:
+def _part(row: rows.CatalogueRow) -> Part:
     return Part(
         name=row.text("name"), count=row.count("count"), link=row.text("link"), is_shared=row.flag("is_shared", True)
     )

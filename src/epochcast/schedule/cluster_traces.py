@@ -21,7 +21,7 @@ from typing import Any
 from epochcast.base.documents import read_text
 from epochcast.errors import BadInput
 from epochcast.schedule.generators import Kind, drawn_job
-from epochcast.schedule.workload_jobs import Choice, Fleet, QueuedJob, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueuedJob, QueueWorkload
 
 COLUMNS = ("submit_seconds", "duration_seconds", "gpus")
 # Bytes of a field of a CSV file that are shown where it is no number.
@@ -32,7 +32,7 @@ SHOWN = 40
 class ReadTrace:
     """A workload, and why rows were left out of it, a line each."""
 
-    workload: Workload
+    workload: QueueWorkload
     refused: tuple[str, ...]
 
 
@@ -55,7 +55,7 @@ def from_trace(rows: Iterable[Mapping[str, Any]], fleet: Fleet, seed: int) -> Re
             jobs[name] = replace(job, id=name)
         except BadInput as error:
             refused.append(str(error))
-    return ReadTrace(Workload(fleet, tuple(jobs.values())), tuple(refused))
+    return ReadTrace(QueueWorkload(fleet, tuple(jobs.values())), tuple(refused))
 
 
 def read_trace(path: Path, fleet: Fleet, seed: int) -> ReadTrace:
@@ -110,7 +110,7 @@ def _job(
     if needs is None:
         raise BadInput(f"row {number} of the trace needs {gpus:g} GPUs; the largest machine has {sizes[-1]}")
     power = random.uniform(0.35, 1.0)
-    seconds = {Choice(device, size): duration_seconds / (size / needs) ** power for size in sizes if size >= needs}
+    seconds = {GpuChoice(device, size): duration_seconds / (size / needs) ** power for size in sizes if size >= needs}
     return drawn_job(f"t{number}", submit_seconds, seconds, random)
 
 
@@ -119,12 +119,12 @@ def measured_kinds(rows: Iterable[Mapping[str, Any]]) -> list[Kind]:
 
     Rows have `model, batch_per_gpu, device, gpus, samples_per_second`. The fastest counts where one was measured twice.
     """
-    found: dict[tuple[Any, Any], dict[Choice, float]] = {}
+    found: dict[tuple[Any, Any], dict[GpuChoice, float]] = {}
     for row in rows:
         speed = row["samples_per_second"]
         if speed is None or not speed > 0:
             continue
         kind = found.setdefault((row["model"], row["batch_per_gpu"]), {})
-        choice = Choice(str(row["device"]), int(row["gpus"]))
+        choice = GpuChoice(str(row["device"]), int(row["gpus"]))
         kind[choice] = max(kind.get(choice, 0.0), float(speed))
     return [kind for kind in found.values() if any(choice.gpus == 1 for choice in kind)]

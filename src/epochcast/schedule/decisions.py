@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from epochcast.schedule.engines.executor import Node
-from epochcast.schedule.queue_state import Decision, Machine, Placed, State
+from epochcast.schedule.engines.executor import EngineNode
+from epochcast.schedule.queue_state import Decision, Placed, QueueState, RentedMachine
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import Policy
 from epochcast.schedule.workload_jobs import Fleet
@@ -27,11 +27,11 @@ class Target:
     """Where a job is to run. The machine's number is one that is rented, or stands for a new one."""
 
     placed: Placed
-    machine: Machine
+    machine: RentedMachine
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """Who is to run where from now on; who fits on no machine that is up; when the policy wants to be asked again."""
 
     targets: dict[str, Target]
@@ -39,7 +39,7 @@ class Plan:
     wake_seconds: float | None = None
 
 
-def fleet_now(fleet: Fleet, nodes: Sequence[Node] | None) -> Fleet | None:
+def fleet_now(fleet: Fleet, nodes: Sequence[EngineNode] | None) -> Fleet | None:
     """The machines that can be had now; None where all nodes are down."""
     if nodes is None:
         return fleet
@@ -53,12 +53,12 @@ def fleet_now(fleet: Fleet, nodes: Sequence[Node] | None) -> Fleet | None:
 
 
 def plan(
-    state: State,
+    state: QueueState,
     policy: Policy,
-    nodes: Sequence[Node] | None,
+    nodes: Sequence[EngineNode] | None,
     started: Mapping[str, float] | None = None,
     dead: frozenset[int] = frozenset(),
-) -> Plan:
+) -> RunPlan:
     """Ask the policy, and find machines for what it says.
 
     `started` has when running jobs were started. Jobs on `dead` machines, whose node is down, are left alone until the
@@ -66,20 +66,20 @@ def plan(
     """
     fleet = fleet_now(state.fleet, nodes)
     if fleet is None:
-        return Plan({}, tuple(state.live))
+        return RunPlan({}, tuple(state.live))
     seen, homeless = seen_by_policy(state, fleet, started or {}, dead)
     if not seen.live:
-        return Plan({}, homeless)
+        return RunPlan({}, homeless)
     decision = policy(seen)
     machines, decision = _machines(seen, decision)
     where = {name: machine for machine in machines for name, _ in machine.residents}
     targets = {name: Target(placed, where[name]) for name, placed in decision.items()}
-    return Plan(targets, homeless, getattr(policy, "wake_seconds", None))
+    return RunPlan(targets, homeless, getattr(policy, "wake_seconds", None))
 
 
 def seen_by_policy(
-    state: State, fleet: Fleet, started: Mapping[str, float], dead: frozenset[int]
-) -> tuple[State, tuple[str, ...]]:
+    state: QueueState, fleet: Fleet, started: Mapping[str, float], dead: frozenset[int]
+) -> tuple[QueueState, tuple[str, ...]]:
     """The state on the machines that are up, without jobs that fit on none of them; who has just begun is held."""
     seen = state.copy()
     seen.fleet = fleet
@@ -101,7 +101,7 @@ def seen_by_policy(
     return seen, homeless
 
 
-def _machines(state: State, decision: Decision) -> tuple[tuple[Machine, ...], Decision]:
+def _machines(state: QueueState, decision: Decision) -> tuple[tuple[RentedMachine, ...], Decision]:
     """Machines for a decision, or for as much of it as fits."""
     try:
         return rent(state, decision), decision
@@ -109,7 +109,7 @@ def _machines(state: State, decision: Decision) -> tuple[tuple[Machine, ...], De
         pass
     first = {name: placed for name, placed in decision.items() if state.live[name].choice == placed.choice}
     fits: dict[str, Placed] = {}
-    machines: tuple[Machine, ...] = ()
+    machines: tuple[RentedMachine, ...] = ()
     for name, placed in {**first, **decision}.items():
         try:
             machines = rent(state, {**fits, name: placed})

@@ -1,13 +1,13 @@
 """Free GPUs while a decision is made: machines are opened as needed, the largest that is to be had, jobs best fit."""
 
-from epochcast.schedule.queue_state import Decision, State
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.queue_state import Decision, QueueState
+from epochcast.schedule.workload_jobs import GpuChoice
 
 
-class Room:
+class FreeGpus:
     """What is still free beside a decision. It packs by itself; `renting` has the last word."""
 
-    def __init__(self, state: State, decision: Decision) -> None:
+    def __init__(self, state: QueueState, decision: Decision) -> None:
         fleet = state.fleet
         self._nodes = fleet.nodes
         # Of every device: GPUs of a machine and how many of these may still be opened, the largest first.
@@ -22,7 +22,7 @@ class Room:
             else:
                 self.take(placed.choice)
 
-    def take(self, choice: Choice) -> bool:
+    def take(self, choice: GpuChoice) -> bool:
         """Take the GPUs of a choice; False, and nothing taken, where there is no room."""
         free, gpus = self._free[choice.device], choice.gpus
         for room in range(gpus, len(free)):

@@ -14,7 +14,7 @@ from random import Random
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, QueuedJob, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob, QueueWorkload
 
 # Prices of the talk (Jahani et al. 2019), dollars per hour.
 TALK_TYPES = (
@@ -34,13 +34,15 @@ LOADS: Mapping[str, tuple[float, ...]] = {
 }
 SHORTEST_SECONDS, LONGEST_SECONDS = 6 * 3600.0, 240 * 3600.0
 
-Runs = Callable[[Random], dict[Choice, float]]
+Runs = Callable[[Random], dict[GpuChoice, float]]
 """Draws the whole run of a job by choice."""
-Kind = Mapping[Choice, float]
+Kind = Mapping[GpuChoice, float]
 """Work per second of one kind of job, by choice."""
 
 
-def poisson(fleet: Fleet, jobs: int, gap_seconds: Sequence[float], seed: int, runs: Runs | None = None) -> Workload:
+def poisson(
+    fleet: Fleet, jobs: int, gap_seconds: Sequence[float], seed: int, runs: Runs | None = None
+) -> QueueWorkload:
     """So many jobs with exponential gaps, the mean drawn among those given; deadlines and lateness as in `talk`."""
     if not gap_seconds or min(gap_seconds) <= 0:
         raise BadInput(f"the mean time between arrivals is {list(gap_seconds)}; seconds above 0 are needed")
@@ -51,10 +53,10 @@ def poisson(fleet: Fleet, jobs: int, gap_seconds: Sequence[float], seed: int, ru
     for number in range(jobs):
         made.append(drawn_job(f"j{number}", now, (runs or talk_runs)(random), random))
         now += random.expovariate(1 / random.choice(gap_seconds))
-    return Workload(fleet, tuple(made))
+    return QueueWorkload(fleet, tuple(made))
 
 
-def talk(nodes: int, load: str, seed: int, jobs: int | None = None) -> Workload:
+def talk(nodes: int, load: str, seed: int, jobs: int | None = None) -> QueueWorkload:
     """One of the talk's random instances."""
     if load not in LOADS:
         raise BadInput(f"no load called {load!r}; known: {', '.join(LOADS)}")
@@ -62,14 +64,14 @@ def talk(nodes: int, load: str, seed: int, jobs: int | None = None) -> Workload:
     return poisson(Fleet(nodes, TALK_TYPES), 10 * nodes if jobs is None else jobs, gaps, seed)
 
 
-def gavel(fleet: Fleet, kinds: Sequence[Kind], jobs: int, gap_seconds: float, seed: int) -> Workload:
+def gavel(fleet: Fleet, kinds: Sequence[Kind], jobs: int, gap_seconds: float, seed: int) -> QueueWorkload:
     """Jobs of measured kinds; choices that the fleet does not have are left out."""
     possible = [{c: speed for c, speed in kind.items() if fleet.holds(c)} for kind in kinds]
     possible = [kind for kind in possible if kind]
     if not possible:
         raise BadInput("no kind of job runs on a machine of the list")
 
-    def runs(random: Random) -> dict[Choice, float]:
+    def runs(random: Random) -> dict[GpuChoice, float]:
         kind = random.choice(possible)
         minutes = 10 ** (random.uniform(1.5, 3) if random.random() < 0.8 else random.uniform(3, 4))
         base = max((speed for c, speed in kind.items() if c.gpus == 1), default=max(kind.values()))
@@ -78,19 +80,19 @@ def gavel(fleet: Fleet, kinds: Sequence[Kind], jobs: int, gap_seconds: float, se
     return poisson(fleet, jobs, [gap_seconds], seed, runs)
 
 
-def talk_runs(random: Random) -> dict[Choice, float]:
+def talk_runs(random: Random) -> dict[GpuChoice, float]:
     """The whole run of one of the talk's jobs on one, two and four GPUs of its two devices."""
     one = exp(random.uniform(log(SHORTEST_SECONDS), log(LONGEST_SECONDS)))
     relative = random.uniform(0.6, 1.1)
     power = random.uniform(0.35, 1.0)
     return {
-        Choice(device, gpus): one * factor / gpus**power
+        GpuChoice(device, gpus): one * factor / gpus**power
         for device, factor in (("K80", 1.0), ("M60", relative))
         for gpus in (1, 2, 4)
     }
 
 
-def drawn_job(name: str, submit_seconds: float, seconds: Mapping[Choice, float], random: Random) -> QueuedJob:
+def drawn_job(name: str, submit_seconds: float, seconds: Mapping[GpuChoice, float], random: Random) -> QueuedJob:
     """A job with a deadline and a price of lateness drawn for it."""
     return QueuedJob(
         id=name,

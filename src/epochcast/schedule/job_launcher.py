@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochcast.schedule.engines.executor import OVER as IS_OVER
-from epochcast.schedule.engines.executor import EngineRefuses, Executor, Order, Seen
-from epochcast.schedule.log_watcher import Sight, Watch, note_end, watch
+from epochcast.schedule.engines.executor import EngineRefuses, Executor, Order, StartState
+from epochcast.schedule.log_watcher import LogWatch, Sight, note_end, watch
 from epochcast.schedule.queue_changes import CANCELLED_REASON
 from epochcast.schedule.queue_lease import HeldQueue
 from epochcast.schedule.queue_rows import (
@@ -28,10 +28,10 @@ from epochcast.schedule.queue_rows import (
     STOPPED,
     STOPPING,
     WAITING,
+    JobStart,
     KeptJob,
     KeptQueue,
     Rented,
-    Start,
 )
 from epochcast.schedule.stored_queue import live_job
 
@@ -56,15 +56,15 @@ class Event:
 
 
 @dataclass(slots=True)
-class Hands:
+class JobLauncher:
     """Starts, stops and watches jobs of a held queue on an engine."""
 
     held: HeldQueue
     engine: Executor
     tell: Callable[[Event], None]
-    watches: dict[str, Watch] = field(default_factory=dict)
+    watches: dict[str, LogWatch] = field(default_factory=dict)
 
-    def order(self, queue: KeptQueue, start: Start) -> Order:
+    def order(self, queue: KeptQueue, start: JobStart) -> Order:
         """A start as the engine is asked for it."""
         kept = queue.jobs[start.job]
         work = kept.work
@@ -88,7 +88,7 @@ class Hands:
 
     # ---- starting ------------------------------------------------------------------------------------
 
-    def begin(self, queue: KeptQueue, start: Start, new: Rented | None, now: float) -> None:
+    def begin(self, queue: KeptQueue, start: JobStart, new: Rented | None, now: float) -> None:
         """Start a job: written down first, then asked for, then acknowledged."""
         kept = queue.jobs[start.job]
         owed = (kept.job.restart_seconds if start.attempt > 1 else 0.0) + (new.kind.boot_seconds if new else 0.0)
@@ -96,13 +96,13 @@ class Hands:
         self.held.put_start(start, new, **told)
         self.ask(self.held.read(), start, "started", now)
 
-    def ask(self, queue: KeptQueue, start: Start, event: str, now: float) -> None:
+    def ask(self, queue: KeptQueue, start: JobStart, event: str, now: float) -> None:
         """Ask the engine for a start that is written down."""
         order = self.order(queue, start)
         try:
             engine_id = self.engine.start(order)
         except EngineRefuses as error:
-            self.over(queue, start, Seen("", IS_OVER, None, reason=str(error)), now)
+            self.over(queue, start, StartState("", IS_OVER, None, reason=str(error)), now)
             return
         self.held.change_start(start, {"state": STARTED, "engine_id": engine_id})
         attempt = "" if start.attempt == 1 else f", start {start.attempt}"
@@ -113,7 +113,7 @@ class Hands:
 
     # ---- stopping ------------------------------------------------------------------------------------
 
-    def stop(self, queue: KeptQueue, start: Start, why: str, now: float) -> None:
+    def stop(self, queue: KeptQueue, start: JobStart, why: str, now: float) -> None:
         """Ask a job to save itself and end."""
         kept = queue.jobs[start.job]
         one = live_job(kept, start, now)
@@ -147,15 +147,17 @@ class Hands:
                 self._running(queue, start, orders[job], found, now)
         return changed
 
-    def _unknown(self, queue: KeptQueue, start: Start, now: float) -> bool:
+    def _unknown(self, queue: KeptQueue, start: JobStart, now: float) -> bool:
         """The engine has never heard of it, or has forgotten it."""
         if start.state == ASKED:
             self.ask(queue, start, "started", now)
             return False
-        self.over(queue, start, Seen("", IS_OVER, None, True, f"{self.engine.name} does not know it any more"), now)
+        self.over(
+            queue, start, StartState("", IS_OVER, None, True, f"{self.engine.name} does not know it any more"), now
+        )
         return True
 
-    def _running(self, queue: KeptQueue, start: Start, order: Order, found: Seen, now: float) -> None:
+    def _running(self, queue: KeptQueue, start: JobStart, order: Order, found: StartState, now: float) -> None:
         kept = queue.jobs[start.job]
         if start.state == ASKED:
             start = self.held.change_start(start, {"state": STARTED, "engine_id": found.engine_id})
@@ -177,7 +179,7 @@ class Hands:
                 served_gpu_seconds=served,
             )
 
-    def _watched(self, queue: KeptQueue, start: Start, order: Order) -> Watch:
+    def _watched(self, queue: KeptQueue, start: JobStart, order: Order) -> LogWatch:
         self.engine.fetch_log(order)
         if start.key not in self.watches:
             kept = queue.jobs[start.job]
@@ -186,7 +188,7 @@ class Hands:
 
     # ---- ends ----------------------------------------------------------------------------------------
 
-    def over(self, queue: KeptQueue, start: Start, seen: Seen, now: float) -> None:
+    def over(self, queue: KeptQueue, start: JobStart, seen: StartState, now: float) -> None:
         """A start is over: the job has ended, goes on later, or has failed for good."""
         kept = queue.jobs[start.job]
         watched = self._watched(queue, start, self.order(queue, start))
@@ -223,7 +225,7 @@ class Hands:
         told = {"attempt": start.attempt, "exit_code": seen.exit_code, "left_fraction": left, "state": state}
         self.tell(Event(now, end, _line(start.job, end, state, left, reason), start.job, told))
 
-    def _left_after(self, kept: KeptJob, start: Start, end: str, sight: Sight | None, now: float) -> float:
+    def _left_after(self, kept: KeptJob, start: JobStart, end: str, sight: Sight | None, now: float) -> float:
         """What is left. Who did not end on our wish lost, in the mean, half of what lies between two checkpoints."""
         left = live_job(kept, start, now).left if sight is None else sight.left
         if sight is None and start.engine_id is None:
@@ -241,7 +243,7 @@ class Hands:
         self.engine.close()
 
 
-def _end_of(start: Start, seen: Seen, sight: Sight | None) -> str:
+def _end_of(start: JobStart, seen: StartState, sight: Sight | None) -> str:
     """How a start ended. A job that saves itself may end with 0 as well: only its log says whether it was done."""
     if start.state == STOPPING:
         return FINISHED if seen.exit_code == 0 and sight is not None and sight.is_done else STOPPED
@@ -250,7 +252,7 @@ def _end_of(start: Start, seen: Seen, sight: Sight | None) -> str:
     return LOST if seen.is_lost else BROKE
 
 
-def _state_after(kept: KeptJob, end: str, failures: int, losses: int, seen: Seen) -> tuple[str, str | None]:
+def _state_after(kept: KeptJob, end: str, failures: int, losses: int, seen: StartState) -> tuple[str, str | None]:
     if end == FINISHED:
         return ENDED, None
     if kept.cancel_at_seconds is not None:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.observe.logs.log_follower import Follower
+from epochcast.observe.logs.log_follower import LogFollower
 from epochcast.observe.runs.run_prior import Prior
 from epochcast.observe.runs.stored_run import KeptRun, row_of
 from epochcast.observe.runs.total_steps import total_of
 from epochcast.observe.runs.tracker import Progress, Tracker
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import Attempt, ObservationRow, Place, Run
-from epochcast.schedule.queue_rows import KeptJob, Start
+from epochcast.observe.store.store_rows import Attempt, ObservationRow, RunPlace, RunRow
+from epochcast.schedule.queue_rows import JobStart, KeptJob
 
 # What a forecast that was given as a number may be off by (a factor): the run itself says soon.
 TOLD_FACTOR = 1.5
@@ -39,13 +39,13 @@ class Sight:
 
 
 @dataclass(slots=True)
-class Watch:
+class LogWatch:
     """The log of one start."""
 
     store: Store
-    run: Run
-    start: Start
-    follower: Follower
+    run: RunRow
+    start: JobStart
+    follower: LogFollower
     tracker: Tracker = field(default_factory=Tracker)
     last: Sight | None = None
 
@@ -92,10 +92,10 @@ class Watch:
         self.follower.close()
 
 
-def watch(store: Store, queue: str, kept: KeptJob, start: Start, log: Path, engine: str) -> Watch:
+def watch(store: Store, queue: str, kept: KeptJob, start: JobStart, log: Path, engine: str) -> LogWatch:
     """Begin to follow the log of a start, from its beginning: reports that were kept before are kept once."""
     name = f"{queue}/{kept.job.id}"
-    place = Place(start.choice.device, start.choice.gpus)
+    place = RunPlace(start.choice.device, start.choice.gpus)
     run = store.open_run(name, job_name=kept.job.id, place=place, source=str(log))
     store.put_attempt(
         Attempt(
@@ -103,10 +103,10 @@ def watch(store: Store, queue: str, kept: KeptJob, start: Start, log: Path, engi
             started_at_seconds=start.asked_at_seconds,
         )
     )  # fmt: skip
-    return Watch(store, run, start, Follower(log))
+    return LogWatch(store, run, start, LogFollower(log))
 
 
-def note_end(store: Store, watched: Watch, state: str, run_state: str, exit_code: int | None, at: float) -> None:
+def note_end(store: Store, watched: LogWatch, state: str, run_state: str, exit_code: int | None, at: float) -> None:
     """Keep how an attempt ended, and how its run stands then."""
     store.put_attempt(Attempt(watched.run.id, watched.start.attempt, state, ended_at_seconds=at, exit_code=exit_code))
     over = at if run_state in ("ended", "failed") else None

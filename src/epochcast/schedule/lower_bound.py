@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epochcast.errors import EpochcastError, MissingExtra
-from epochcast.schedule.workload_jobs import Choice, Fleet, QueuedJob, Workload
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueuedJob, QueueWorkload
 
 MOST_COLUMNS = 300_000
 """A larger linear program is not tried: the bound is then that of the jobs by themselves."""
@@ -38,21 +38,21 @@ class NoBound(EpochcastError):
     """The solver did not finish."""
 
 
-def lower_bound_dollars(workload: Workload, buckets: int = 200) -> float:
+def lower_bound_dollars(workload: QueueWorkload, buckets: int = 200) -> float:
     """No policy pays less for this workload: the larger of the bounds."""
     alone = sum(alone_dollars(workload, job) for job in workload.jobs)
     fluid = _fluid_dollars(workload, buckets) if workload.jobs else None
     return alone if fluid is None else max(alone, fluid)
 
 
-def keeping_bound_dollars(workload: Workload) -> float | None:
+def keeping_bound_dollars(workload: QueueWorkload) -> float | None:
     """No policy that stops and resizes nobody pays less, besides the bound for all; None where machines may fail."""
     if workload.failures or any(kind.interruptions_per_hour > 0 for kind in workload.fleet.types):
         return None
     return sum(kept_dollars(workload, job) for job in workload.jobs)
 
 
-def kept_dollars(workload: Workload, job: QueuedJob) -> float:
+def kept_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
     """The least a job pays that keeps one choice, if every machine is free for it."""
     in_time = job.deadline_seconds - job.submit_seconds
     seconds = {c: workload.run_seconds(job, c) for c in job.seconds if workload.fleet.holds(c)}
@@ -62,7 +62,7 @@ def kept_dollars(workload: Workload, job: QueuedJob) -> float:
     )
 
 
-def alone_dollars(workload: Workload, job: QueuedJob) -> float:
+def alone_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
     """The least a job pays if every machine is free for it."""
     points = sorted(
         (workload.run_seconds(job, choice), _rate(workload.fleet, choice) * workload.run_seconds(job, choice))
@@ -86,14 +86,14 @@ def _hull_dollars(points: list[tuple[float, float]], seconds: float) -> float:
     return best
 
 
-def _rate(fleet: Fleet, choice: Choice) -> float:
+def _rate(fleet: Fleet, choice: GpuChoice) -> float:
     return choice.gpus * fleet.gpu_dollars_per_second(choice.device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
     job: int
-    choice: Choice
+    choice: GpuChoice
     bucket: int
     dollars_per_second: float
     fraction_per_second: float
@@ -121,7 +121,7 @@ class _AtMost:
         return self.known[key]
 
 
-def _fluid_dollars(workload: Workload, buckets: int) -> float | None:
+def _fluid_dollars(workload: QueueWorkload, buckets: int) -> float | None:
     try:
         from scipy.optimize import linprog
         from scipy.sparse import coo_array
@@ -154,7 +154,7 @@ def _fluid_dollars(workload: Workload, buckets: int) -> float | None:
     return float(found.fun)
 
 
-def _edges(workload: Workload, buckets: int) -> npt.NDArray[np.float64]:
+def _edges(workload: QueueWorkload, buckets: int) -> npt.NDArray[np.float64]:
     """Arrivals and deadlines, thinned evenly, then ever longer buckets to a time by which all can be done."""
     jobs = workload.jobs
     marks = np.unique([*(job.submit_seconds for job in jobs), *(job.deadline_seconds for job in jobs)])
@@ -169,7 +169,7 @@ def _edges(workload: Workload, buckets: int) -> npt.NDArray[np.float64]:
     return np.concatenate([marks[:-1], after])
 
 
-def _columns(workload: Workload, edges: npt.NDArray[np.float64]) -> Iterator[_Column]:
+def _columns(workload: QueueWorkload, edges: npt.NDArray[np.float64]) -> Iterator[_Column]:
     for number, job in enumerate(workload.jobs):
         # A bucket in which the job arrives may be used in full: a relaxation.
         arrives = max(0, int(np.searchsorted(edges, job.submit_seconds, "right")) - 1)
@@ -184,7 +184,7 @@ def _columns(workload: Workload, edges: npt.NDArray[np.float64]) -> Iterator[_Co
                 yield _Column(number, choice, bucket, dollars, 1 / whole)
 
 
-def _limits(workload: Workload, columns: list[_Column], lengths: npt.NDArray[np.float64]) -> _AtMost:
+def _limits(workload: QueueWorkload, columns: list[_Column], lengths: npt.NDArray[np.float64]) -> _AtMost:
     """Machines per bucket, GPUs of a device with quotas per bucket, and every job once at a time."""
     fleet = workload.fleet
     found = _AtMost([fleet.nodes * float(length) for length in lengths])

@@ -12,18 +12,18 @@ from epochcast.schedule import row_fields as fields
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNodeTypes:
     """A document whose node types say everything themselves, and what was read elsewhere."""
 
     document: Mapping[str, Any]
     notes: tuple[str, ...]
 
 
-def with_instances(document: Mapping[str, Any], today: date) -> Known:
+def with_instances(document: Mapping[str, Any], today: date) -> KnownNodeTypes:
     """A document with its node types filled in. `spot` asks for the spot price."""
     rows = document.get("node_types")
     if not isinstance(rows, list):
-        return Known(document, ())
+        return KnownNodeTypes(document, ())
     filled, notes = [], []
     for place, row in enumerate(rows, 1):
         if not isinstance(row, dict) or ("instance" not in row and "spot" not in row):
@@ -39,7 +39,7 @@ def with_instances(document: Mapping[str, Any], today: date) -> Known:
         filled.append({**_of(machine, is_spot, row, what), **said})
         if "dollars_per_hour" not in row and not row.get("in_house") and machine.is_stale(today):
             notes.append(f"the price of {machine.name} was read on {machine.priced_on}")
-    return Known({**document, "node_types": filled}, tuple(notes))
+    return KnownNodeTypes({**document, "node_types": filled}, tuple(notes))
 
 
 def _of(machine: Instance, is_spot: bool, row: Mapping[str, Any], what: str) -> dict[str, Any]:

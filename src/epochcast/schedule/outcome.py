@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Stay:
 
     job: str
     machine: int
-    choice: Choice
+    choice: GpuChoice
     start_seconds: float
     end_seconds: float
 
@@ -40,7 +40,7 @@ class Rental:
 
 
 @dataclass
-class Outcome:
+class SimulationOutcome:
     """The account of a simulation, filled while it runs."""
 
     machine_dollars: float = 0.0

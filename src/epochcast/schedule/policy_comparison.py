@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
-from epochcast.schedule.outcome import Outcome
+from epochcast.schedule.outcome import SimulationOutcome
 from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
-from epochcast.schedule.simulator import Rules, simulate
-from epochcast.schedule.workload_jobs import Workload
+from epochcast.schedule.simulator import SimulationRules, simulate
+from epochcast.schedule.workload_jobs import QueueWorkload
 
 KEEPING = "_keeping"
 """Behind the name of a policy that was not allowed to stop or resize jobs."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PolicyComparison:
     """Outcomes by name, and what nobody can pay less than (None: not asked for).
 
     `keeping` are those that stop nobody; what none of them can pay less than is larger.
     """
 
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, SimulationOutcome]
     bound_dollars: float | None
     keeping: frozenset[str] = frozenset()
     keeping_bound_dollars: float | None = None
@@ -45,13 +45,13 @@ class Comparison:
 
 
 def compare(
-    workload: Workload,
+    workload: QueueWorkload,
     policies: Sequence[str],
     switches: Sequence[Switches],
-    rules: Rules,
+    rules: SimulationRules,
     bound: bool = True,
     progress: Callable[[int, int], None] | None = None,
-) -> Comparison:
+) -> PolicyComparison:
     """Every policy under all switches that make a difference to it."""
     todo = [
         (name if one.stops else name + KEEPING, name, one)
@@ -59,13 +59,13 @@ def compare(
         for one in switches
         if one.stops or not POLICIES[name].always_keeps or len(switches) == 1
     ]
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, SimulationOutcome] = {}
     for number, (label, name, one) in enumerate(todo):
         if progress is not None:
             progress(number, len(todo))
         outcomes[label] = simulate(workload, policy_named(name, one), rules)
     keeping = frozenset(label for label, name, one in todo if not one.stops or POLICIES[name].always_keeps)
     if not bound:
-        return Comparison(outcomes, None, keeping)
+        return PolicyComparison(outcomes, None, keeping)
     least = lower_bound_dollars(workload)
-    return Comparison(outcomes, least, keeping, max(least, keeping_bound_dollars(workload) or 0.0))
+    return PolicyComparison(outcomes, least, keeping, max(least, keeping_bound_dollars(workload) or 0.0))

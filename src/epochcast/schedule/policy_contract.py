@@ -7,13 +7,13 @@ is left as it was, and the same state gets the same decision.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from epochcast.schedule.outcome import Outcome
-from epochcast.schedule.queue_state import Decision, State
-from epochcast.schedule.simulator import Policy, Rules, simulate
-from epochcast.schedule.workload_jobs import Workload
+from epochcast.schedule.outcome import SimulationOutcome
+from epochcast.schedule.queue_state import Decision, QueueState
+from epochcast.schedule.simulator import Policy, SimulationRules, simulate
+from epochcast.schedule.workload_jobs import QueueWorkload
 
 
-class BrokenContract(AssertionError):
+class BrokenPolicyContract(AssertionError):
     """A policy did what no policy may do."""
 
 
@@ -30,42 +30,44 @@ class _Watched:
         found: float | None = getattr(self.policy, "wake_seconds", None)
         return found
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         before = state.copy()
         decision = self.policy(state)
         if state != before:
-            raise BrokenContract(f"the policy changed the state at {state.seconds:g} s")
+            raise BrokenPolicyContract(f"the policy changed the state at {state.seconds:g} s")
         for name, placed in decision.items():
             if name not in state.live:
-                raise BrokenContract(f"{name!r} runs, but no such job is waiting or running")
+                raise BrokenPolicyContract(f"{name!r} runs, but no such job is waiting or running")
             job = state.live[name].job
             if placed.choice not in job.seconds or not state.fleet.holds(placed.choice):
-                raise BrokenContract(f"{name!r} runs on {placed.choice}, on which it does not fit")
+                raise BrokenPolicyContract(f"{name!r} runs on {placed.choice}, on which it does not fit")
             if not self.may_resize and state.live[name].last_choice not in (None, placed.choice):
-                raise BrokenContract(f"{name!r} goes on with {placed.choice}, which it must not")
+                raise BrokenPolicyContract(f"{name!r} goes on with {placed.choice}, which it must not")
         for one in state.running:
             after = decision.get(one.job.id)
             keeps = not self.may_stop or not one.job.is_preemptible
             if keeps and (after is None or after.choice != one.choice):
-                raise BrokenContract(f"{one.job.id!r} is stopped or resized, which it must not be")
+                raise BrokenPolicyContract(f"{one.job.id!r} is stopped or resized, which it must not be")
         return decision
 
 
 def check_policy(
-    make: Callable[[], Policy], workload: Workload, may_stop: bool = True, may_resize: bool = True
-) -> Outcome:
+    make: Callable[[], Policy], workload: QueueWorkload, may_stop: bool = True, may_resize: bool = True
+) -> SimulationOutcome:
     """Simulate a workload twice and check everything; the outcome of the first. `make` makes the policy afresh."""
-    first, second = (simulate(workload, _Watched(make(), may_stop, may_resize), Rules(seed=1)) for _ in range(2))
+    first, second = (
+        simulate(workload, _Watched(make(), may_stop, may_resize), SimulationRules(seed=1)) for _ in range(2)
+    )
     ended = sorted(end.job for end in first.ends)
     if ended != sorted(job.id for job in workload.jobs):
-        raise BrokenContract(f"{len(workload.jobs)} jobs came, {len(ended)} ended")
+        raise BrokenPolicyContract(f"{len(workload.jobs)} jobs came, {len(ended)} ended")
     if (first.ends, first.stays, first.rentals) != (second.ends, second.stays, second.rentals):
-        raise BrokenContract("two simulations of the same workload differ")
+        raise BrokenPolicyContract("two simulations of the same workload differ")
     _check_machines(first, workload)
     return first
 
 
-def _check_machines(outcome: Outcome, workload: Workload) -> None:
+def _check_machines(outcome: SimulationOutcome, workload: QueueWorkload) -> None:
     """No machine has more GPUs in use than it has, and every stay is on a machine that is rented."""
     kinds = {
         (rental.machine, rental.start_seconds): workload.fleet.by_name[rental.node_type] for rental in outcome.rentals
@@ -78,7 +80,9 @@ def _check_machines(outcome: Outcome, workload: Workload) -> None:
         for moment in {stay.start_seconds for stay in here}:
             used = sum(s.choice.gpus for s in here if s.start_seconds <= moment < s.end_seconds)
             if used > kind.gpus:
-                raise BrokenContract(f"{used} GPUs are in use on machine {machine}, a {kind.name} with {kind.gpus}")
+                raise BrokenPolicyContract(
+                    f"{used} GPUs are in use on machine {machine}, a {kind.name} with {kind.gpus}"
+                )
     rented = sum(r.end_seconds - r.start_seconds for r in outcome.rentals)
     if outcome.stays and rented <= 0:
-        raise BrokenContract("jobs ran on machines that nobody rented")
+        raise BrokenPolicyContract("jobs ran on machines that nobody rented")

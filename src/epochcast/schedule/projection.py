@@ -17,24 +17,24 @@ from random import Random
 
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
-from epochcast.schedule.outcome import JobEnd, Outcome, Stay
+from epochcast.schedule.outcome import JobEnd, SimulationOutcome, Stay
 from epochcast.schedule.policies.policy_table import Switches, policy_named
 from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import RollOut
-from epochcast.schedule.queue_clock import Clock
+from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow
-from epochcast.schedule.queue_state import State
+from epochcast.schedule.queue_state import QueueState
 from epochcast.schedule.runtime_draws import Law, Truth, middle
-from epochcast.schedule.simulator import NO_SECONDS, Policy, Rules, simulate
+from epochcast.schedule.simulator import NO_SECONDS, Policy, SimulationRules, simulate
 from epochcast.schedule.timetable import (
     RUNNING,
     STOPPED,
     TO_COME,
     WAITING,
-    Line,
     MachineUse,
     PlannedStay,
     Timetable,
+    TimetableRow,
     Wait,
 )
 from epochcast.schedule.workload_jobs import Fleet, QueuedJob
@@ -63,7 +63,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProjectionOptions:
     """How a timetable is made; `drawn_by` names who decides in the draws instead of the stand-in."""
 
     policy: str
@@ -95,7 +95,13 @@ def _decider(name: str, switches: Switches) -> Policy:
     return policy_named(name, switches) if quick is None else quick(switches)
 
 
-def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress: Progress | None = None) -> Timetable:
+def project(
+    queue: QueueNow,
+    clock: QueueClock,
+    asked: ProjectionOptions,
+    rules: SimulationRules,
+    progress: Progress | None = None,
+) -> Timetable:
     """The timetable of a queue; `rules` say when decisions are made."""
     _check_pace(queue, rules)
     rules = replace(rules, reestimate=True, seed=asked.seed)
@@ -123,7 +129,7 @@ def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress:
     )
 
 
-def _check_pace(queue: QueueNow, rules: Rules) -> None:
+def _check_pace(queue: QueueNow, rules: SimulationRules) -> None:
     """Refuse to decide so often that a plan would never be done."""
     if rules.every_seconds is None:
         return
@@ -137,7 +143,7 @@ def _check_pace(queue: QueueNow, rules: Rules) -> None:
         )
 
 
-def in_draws(rules: Rules, seed: int) -> Rules:
+def in_draws(rules: SimulationRules, seed: int) -> SimulationRules:
     """How a draw is played: progress corrects forecasts, as well as trackers can tell it."""
     return replace(rules, reestimate=True, tracking_error=1.0, seed=seed)
 
@@ -152,7 +158,9 @@ def spread(planned: float, drawn: Sequence[float]) -> Interval:
     return Interval(min(low, planned), planned, max(high, planned), coverage)
 
 
-def _played(queue: QueueNow, truth: Truth, policy: str, switches: Switches, rules: Rules) -> Outcome:
+def _played(
+    queue: QueueNow, truth: Truth, policy: str, switches: Switches, rules: SimulationRules
+) -> SimulationOutcome:
     workload = replace(queue.workload, true_seconds=truth, failures=(), stragglers=())
     return simulate(workload, _decider(policy, switches), rules, begin=queue.state)
 
@@ -166,11 +174,11 @@ def _calm(queue: QueueNow) -> QueueNow:
     calm = Fleet(fleet.nodes, tuple(kinds.values()))
     state = queue.state.copy()
     machines = tuple(replace(machine, kind=kinds[machine.kind.name]) for machine in state.machines)
-    state = State(calm, state.seconds, state.live, machines, state.machines_made)
+    state = QueueState(calm, state.seconds, state.live, machines, state.machines_made)
     return replace(queue, workload=replace(queue.workload, fleet=calm), state=state)
 
 
-def _lines(queue: QueueNow, planned: Outcome, drawn: Sequence[Outcome]) -> tuple[Line, ...]:
+def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[SimulationOutcome]) -> tuple[TimetableRow, ...]:
     """Who runs first, then by start."""
     now, live = queue.state.seconds, queue.state.live
     ends = {end.job: end for end in planned.ends}
@@ -194,7 +202,7 @@ def _lines(queue: QueueNow, planned: Outcome, drawn: Sequence[Outcome]) -> tuple
         if state == RUNNING:
             start = Interval.exact(queue.since.get(job.id, now))
         lines.append(
-            Line(
+            TimetableRow(
                 job=job.id,
                 state=state,
                 position=0 if state == RUNNING else waiting if is_queued else None,
@@ -221,7 +229,7 @@ def _state(queue: QueueNow, job: QueuedJob) -> str:
     return RUNNING if one.is_running else STOPPED if one.has_run else WAITING
 
 
-def _wait(queue: QueueNow, job: QueuedJob, planned: Outcome) -> Wait | None:
+def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> Wait | None:
     """What a job waits for in the plan: jobs before it, its submission, GPUs that others give back, or its turn."""
     first = min((stay for stay in planned.stays if stay.job == job.id), key=lambda stay: stay.start_seconds)
     start = first.start_seconds
@@ -254,7 +262,7 @@ def _given_back(first: Stay, stays: Sequence[Stay]) -> tuple[str, ...]:
     return ()
 
 
-def _machines(queue: QueueNow, planned: Outcome) -> tuple[MachineUse, ...]:
+def _machines(queue: QueueNow, planned: SimulationOutcome) -> tuple[MachineUse, ...]:
     """What is rented in the plan, type by type."""
     now, found = queue.state.seconds, []
     for kind in queue.workload.fleet.types:

@@ -15,7 +15,7 @@ from sqlalchemy import update
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.database_tables import queue_jobs
 from epochcast.observe.store.store import Store
-from epochcast.schedule.queue_file import Queue, queue_of
+from epochcast.schedule.queue_file import QueueFile, queue_of
 from epochcast.schedule.queue_lease import is_held
 from epochcast.schedule.queue_rows import CANCELLED, ENDED, KeptJob
 from epochcast.schedule.stored_queue import add_rows, queue_row, read_queue_rows
@@ -23,7 +23,7 @@ from epochcast.schedule.stored_queue import add_rows, queue_row, read_queue_rows
 CANCELLED_REASON = "it was cancelled"
 
 
-def submit(store: Store, name: str, queue: Queue, start_at_seconds: float | None = None) -> list[str]:
+def submit(store: Store, name: str, queue: QueueFile, start_at_seconds: float | None = None) -> list[str]:
     """Add jobs to a kept queue; second 0 of their file is the given time, or now. Gives their ids.
 
     They may come after jobs that the queue has already.

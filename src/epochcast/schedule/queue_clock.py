@@ -20,7 +20,7 @@ FAR_SECONDS = 3e9
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class QueueClock:
     """The time of second 0, with its zone."""
 
     start_at: datetime
@@ -49,7 +49,7 @@ class Timed:
     """A document whose times are seconds, its clock, and the jobs whose times make no sense."""
 
     document: Mapping[str, Any]
-    clock: Clock
+    clock: QueueClock
     refused: tuple[Refused, ...]
 
 
@@ -57,7 +57,7 @@ def timed(document: Mapping[str, Any], at: datetime) -> Timed:
     """A document with all times in seconds. `at` is now, with its zone."""
     rows = document.get("jobs")
     if not isinstance(rows, list):
-        return Timed(document, Clock(_start(document, at) or at), ())
+        return Timed(document, QueueClock(_start(document, at) or at), ())
     refused: list[Refused] = []
     submitted: dict[int, datetime] = {}
     for place, row in enumerate(rows):
@@ -66,7 +66,7 @@ def timed(document: Mapping[str, Any], at: datetime) -> Timed:
                 submitted[place] = _time(row["submit_at"], f"submit_at of job {name_of(row, place + 1)!r}", at)
             except BadInput as error:
                 refused.append(Refused(name_of(row, place + 1), str(error)))
-    clock = Clock(_start(document, at) or min([at, *submitted.values()]).astimezone(at.tzinfo))
+    clock = QueueClock(_start(document, at) or min([at, *submitted.values()]).astimezone(at.tzinfo))
     kept = []
     for place, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -100,7 +100,7 @@ def _time(told: Any, what: str, at: datetime) -> datetime:
 
 
 def _seconds(
-    row: Mapping[str, Any], name: str, submitted: datetime | None, clock: Clock, at: datetime
+    row: Mapping[str, Any], name: str, submitted: datetime | None, clock: QueueClock, at: datetime
 ) -> Mapping[str, Any]:
     """A row whose times are seconds."""
     for word, seconds in (("submit_at", "submit_seconds"), ("deadline", "deadline_seconds")):

@@ -24,7 +24,7 @@ from typing import Any
 from epochcast.base.documents import parse_json, read_text
 from epochcast.errors import BadInput
 from epochcast.schedule.workload_file import workload_of
-from epochcast.schedule.workload_jobs import Workload
+from epochcast.schedule.workload_jobs import QueueWorkload
 
 GRACE_SECONDS = 30.0
 RETRIES = 2
@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobCommand:
     """How a job is started. `command` is given to the system as it is, word by word; paths are absolute."""
 
     command: tuple[str, ...]
@@ -66,11 +66,11 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Queue:
+class QueueFile:
     """A workload, how each of its jobs is started (those that have a command), and the document they were read from."""
 
-    workload: Workload
-    works: Mapping[str, Work]
+    workload: QueueWorkload
+    works: Mapping[str, JobCommand]
     document: Mapping[str, Any] = field(repr=False)
 
     def check_runnable(self) -> None:
@@ -91,7 +91,7 @@ class Queue:
         return found
 
 
-def read_queue(path: Path) -> Queue:
+def read_queue(path: Path) -> QueueFile:
     """A queue file, checked; a message names the file and the job."""
     try:
         return queue_of(parse_json(read_text(path), path.name), path.absolute().parent)
@@ -99,14 +99,14 @@ def read_queue(path: Path) -> Queue:
         raise BadInput(f"{path}: {error}") from None
 
 
-def queue_of(document: Any, folder: Path, known: Collection[str] = ()) -> Queue:
+def queue_of(document: Any, folder: Path, known: Collection[str] = ()) -> QueueFile:
     """A queue from what a file in a folder says; its jobs may come after `known` ones that are elsewhere."""
     workload = workload_of(document, known)
     works = {row["id"]: work_of(row, folder) for row in document["jobs"] if row.get("command") is not None}
-    return Queue(workload, works, document)
+    return QueueFile(workload, works, document)
 
 
-def work_of(row: Mapping[str, Any], folder: Path) -> Work:
+def work_of(row: Mapping[str, Any], folder: Path) -> JobCommand:
     """How a job of a queue file is started."""
     name = row["id"]
     what = f"job {name!r}"
@@ -116,7 +116,7 @@ def work_of(row: Mapping[str, Any], folder: Path) -> Work:
     retries = row.get("retries", RETRIES)
     if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MOST_RETRIES:
         raise BadInput(f"retries of {what} is {retries!r}; a whole number from 0 to {MOST_RETRIES} is needed")
-    return Work(
+    return JobCommand(
         command=_command(row["command"], what),
         folder=inside,
         log=inside / _text(row, "log", what, f"logs/{name}.log"),

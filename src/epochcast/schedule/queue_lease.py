@@ -21,7 +21,7 @@ from epochcast.observe.store.database_tables import queue_jobs, queue_machines, 
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import bounded
 from epochcast.schedule.engines.job_supervisor import start_mark
-from epochcast.schedule.queue_rows import KeptQueue, Rented, Start
+from epochcast.schedule.queue_rows import JobStart, KeptQueue, Rented
 from epochcast.schedule.stored_queue import read_queue_rows
 
 HELD_SECONDS = 60.0
@@ -66,7 +66,7 @@ class HeldQueue:
             mine = (queues.c.id == self.id) & (queues.c.holder == self.holder)
             connection.execute(update(queues).where(mine).values(holder=None, held_until_seconds=None))
 
-    def put_start(self, start: Start, machine: Rented | None = None, **told: object) -> None:
+    def put_start(self, start: JobStart, machine: Rented | None = None, **told: object) -> None:
         """Write down a new start before the engine is asked, with the machine it begins and how its job stands."""
         values = {
             "queue_id": self.id,
@@ -86,7 +86,7 @@ class HeldQueue:
             connection.execute(queue_starts.insert().values(**values))
             self._change_job(connection, start.job, told)
 
-    def change_start(self, start: Start, told: Mapping[str, object], **job: object) -> Start:
+    def change_start(self, start: JobStart, told: Mapping[str, object], **job: object) -> JobStart:
         """Write down how a start stands now, and its job with it."""
         of = queue_starts.c
         mine = (of.queue_id == self.id) & (of.job == start.job) & (of.attempt == start.attempt)

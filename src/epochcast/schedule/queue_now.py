@@ -19,8 +19,8 @@ from typing import Any
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.schedule import row_fields as fields
-from epochcast.schedule.queue_state import LiveJob, Machine, State
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, QueuedJob, Workload
+from epochcast.schedule.queue_state import LiveJob, QueueState, RentedMachine
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob, QueueWorkload
 
 RUNNING_KEYS = ("node_type", "gpus", "machine", "done_fraction", "remaining_seconds", "since_seconds")
 OBSERVED = Interval.around(1.0, 1.2)
@@ -35,15 +35,15 @@ class QueueNow:
     the remaining time of those whose pace was seen, as a ratio.
     """
 
-    workload: Workload
-    state: State
+    workload: QueueWorkload
+    state: QueueState
     since: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, Interval] = field(default_factory=dict)
 
 
-def queue_now(workload: Workload, rows: Mapping[str, Mapping[str, Any]], now_seconds: float) -> QueueNow:
+def queue_now(workload: QueueWorkload, rows: Mapping[str, Mapping[str, Any]], now_seconds: float) -> QueueNow:
     """The state of a workload at a time, by the rows of its jobs. One running job that makes no sense refuses all."""
-    state = State(workload.fleet, now_seconds)
+    state = QueueState(workload.fleet, now_seconds)
     since: dict[str, float] = {}
     errors: dict[str, Interval] = {}
     labels: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _running(job: QueuedJob, told: Mapping[str, Any], what: str, fleet: Fleet) -
     kind = fields.text(told, "node_type", what)
     if kind not in fleet.by_name:
         raise BadInput(f"{what}: no node type is called {kind!r}; known: {', '.join(fleet.by_name)}")
-    choice = Choice(fleet.by_name[kind].device, fields.count(told.get("gpus"), f"gpus of {what}"))
+    choice = GpuChoice(fleet.by_name[kind].device, fields.count(told.get("gpus"), f"gpus of {what}"))
     if choice.gpus > fleet.by_name[kind].gpus:
         raise BadInput(f"{what}: it has {choice.gpus} GPUs, a {kind} has {fleet.by_name[kind].gpus}")
     if choice not in job.seconds:
@@ -112,7 +112,7 @@ def _running(job: QueuedJob, told: Mapping[str, Any], what: str, fleet: Fleet) -
     return one, OBSERVED if remaining.low == remaining.high else ends
 
 
-def _machines(state: State, labels: Mapping[str, str], kinds: Mapping[str, NodeType]) -> tuple[Machine, ...]:
+def _machines(state: QueueState, labels: Mapping[str, str], kinds: Mapping[str, NodeType]) -> tuple[RentedMachine, ...]:
     """The machines of running jobs: those of one name together, the rest on as few as hold them."""
     boxes: list[tuple[NodeType, str, list[tuple[str, int]]]] = []
     for name, label in labels.items():
@@ -130,7 +130,7 @@ def _machines(state: State, labels: Mapping[str, str], kinds: Mapping[str, NodeT
         used = sum(gpus for _, gpus in residents)
         if used > kind.gpus:
             raise BadInput(f"{used} GPUs run on machine {called!r}, a {kind.name} with {kind.gpus}")
-        made.append(Machine(number, kind, tuple(residents)))
+        made.append(RentedMachine(number, kind, tuple(residents)))
         for name, _ in residents:
             state.live[name].machine = number
     if len(made) > state.fleet.nodes:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import Any
 
-from epochcast.schedule.queue_file import Work
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, QueuedJob
+from epochcast.schedule.queue_file import JobCommand
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob
 
 WAITING, RUNNING, ENDED, FAILED, CANCELLED = "waiting", "running", "ended", "failed", "cancelled"
 JOB_STATES = (WAITING, RUNNING, ENDED, FAILED, CANCELLED)
@@ -34,7 +34,7 @@ class KeptJob:
     """
 
     job: QueuedJob
-    work: Work | None
+    work: JobCommand | None
     number: int
     state: str
     left: float
@@ -60,13 +60,13 @@ class KeptJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class JobStart:
     """A start of a job: `attempt` counts from 1, `machine` is the number of the rented machine."""
 
     job: str
     attempt: int
     key: str
-    choice: Choice
+    choice: GpuChoice
     machine: int
     asked_at_seconds: float
     is_alone: bool = False
@@ -109,7 +109,7 @@ class KeptQueue:
     added_at_seconds: float
     seen_at_seconds: float
     jobs: Mapping[str, KeptJob]
-    starts: tuple[Start, ...] = ()
+    starts: tuple[JobStart, ...] = ()
     machines: tuple[Rented, ...] = ()
     engine: str | None = None
     policy: str | None = None
@@ -131,11 +131,11 @@ class KeptQueue:
         shown = [log(kept.pace) for kept in self.jobs.values() if kept.is_observed]
         return exp(sum(shown) / (len(shown) + AS_FORECAST))
 
-    def open_starts(self) -> dict[str, Start]:
+    def open_starts(self) -> dict[str, JobStart]:
         """The start of every job that has GPUs."""
         return {start.job: start for start in self.starts if start.has_gpus}
 
-    def last_starts(self) -> dict[str, Start]:
+    def last_starts(self) -> dict[str, JobStart]:
         """The latest start of every job that was ever started."""
         return {start.job: start for start in self.starts}
 

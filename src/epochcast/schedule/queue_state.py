@@ -7,7 +7,7 @@ still to do, as far as anybody knows; `owed_seconds` pass before progress goes o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, QueuedJob
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob
 
 
 @dataclass(slots=True)
@@ -17,25 +17,25 @@ class LiveJob:
     job: QueuedJob
     left: float = 1.0
     owed_seconds: float = 0.0
-    choice: Choice | None = None
+    choice: GpuChoice | None = None
     alone: bool = False
     machine: int | None = None
     has_run: bool = False
     pace: float = 1.0
     is_observed: bool = False
     served_gpu_seconds: float = 0.0
-    last_choice: Choice | None = None
+    last_choice: GpuChoice | None = None
 
     @property
     def is_running(self) -> bool:
         """Whether it has GPUs now."""
         return self.choice is not None
 
-    def whole_seconds(self, choice: Choice) -> float:
+    def whole_seconds(self, choice: GpuChoice) -> float:
         """The whole run with a choice, as it is believed now."""
         return self.job.seconds[choice].mid * self.pace
 
-    def seconds_left(self, choice: Choice) -> float:
+    def seconds_left(self, choice: GpuChoice) -> float:
         """Until its end, were it to run with a choice from now on; with its restart where that is a change."""
         if choice == self.choice:
             return self.owed_seconds + self.left * self.whole_seconds(choice)
@@ -44,7 +44,7 @@ class LiveJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class RentedMachine:
     """A rented machine and who is on it: jobs with their numbers of GPUs."""
 
     number: int
@@ -59,24 +59,24 @@ class Machine:
             return 0
         return self.kind.gpus - sum(gpus for _, gpus in self.residents)
 
-    def without(self, job: str) -> "Machine":
+    def without(self, job: str) -> "RentedMachine":
         """The same machine when a job has left it."""
         return replace(self, residents=tuple(resident for resident in self.residents if resident[0] != job))
 
 
 @dataclass(slots=True)
-class State:
+class QueueState:
     """Everything at one moment. `live` is in order of submission."""
 
     fleet: Fleet
     seconds: float = 0.0
     live: dict[str, LiveJob] = field(default_factory=dict)
-    machines: tuple[Machine, ...] = ()
+    machines: tuple[RentedMachine, ...] = ()
     machines_made: int = 0
 
-    def copy(self) -> "State":
+    def copy(self) -> "QueueState":
         """A copy that can be changed without changing this one."""
-        return State(self.fleet, self.seconds, self._copied(), self.machines, self.machines_made)
+        return QueueState(self.fleet, self.seconds, self._copied(), self.machines, self.machines_made)
 
     def _copied(self) -> dict[str, LiveJob]:
         return {name: replace(one) for name, one in self.live.items()}
@@ -96,7 +96,7 @@ class State:
 class Placed:
     """What a job gets: a choice, and whether nobody else may be on its machine."""
 
-    choice: Choice
+    choice: GpuChoice
     alone: bool = False
 
 
@@ -104,11 +104,11 @@ Decision = Mapping[str, Placed]
 """Who runs from now on, and with what; whoever is not named waits."""
 
 
-def kept(state: State) -> dict[str, Placed]:
+def kept(state: QueueState) -> dict[str, Placed]:
     """The decision that changes nothing."""
     return {one.job.id: Placed(one.choice, one.alone) for one in state.live.values() if one.choice is not None}
 
 
-def dollars_per_second(machines: Iterable[Machine]) -> float:
+def dollars_per_second(machines: Iterable[RentedMachine]) -> float:
     """What rented machines cost in a second."""
     return sum(machine.kind.dollars_per_second for machine in machines)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from epochcast.errors import BadInput
-from epochcast.schedule.queue_state import Decision, Machine, State
+from epochcast.schedule.queue_state import Decision, QueueState, RentedMachine
 from epochcast.schedule.workload_jobs import Fleet, NodeType
 
 
@@ -21,7 +21,7 @@ class DoesNotPack(BadInput):
 
 
 @dataclass(slots=True)
-class _Box:
+class _RentedBox:
     """A machine in the making."""
 
     device: str
@@ -41,7 +41,7 @@ class _Box:
         self.used += gpus
 
 
-def rent(state: State, decision: Decision) -> tuple[Machine, ...]:
+def rent(state: QueueState, decision: Decision) -> tuple[RentedMachine, ...]:
     """The machines for a decision; those that stay keep their number. Raises `DoesNotPack` where none will do."""
     whole = _whole_machines(state, decision)
     if whole is not None:
@@ -55,7 +55,7 @@ def rent(state: State, decision: Decision) -> tuple[Machine, ...]:
     return _numbered(boxes, state)
 
 
-def _whole_machines(state: State, decision: Decision) -> tuple[Machine, ...] | None:
+def _whole_machines(state: QueueState, decision: Decision) -> tuple[RentedMachine, ...] | None:
     """The short way where every job has a machine to itself and there are enough: who stays, stays; None elsewhere."""
     if len(decision) > state.fleet.nodes or not all(placed.alone for placed in decision.values()):
         return None
@@ -82,15 +82,15 @@ def _whole_machines(state: State, decision: Decision) -> tuple[Machine, ...] | N
         else:
             number = idle
             del by_number[idle]
-        found.append(Machine(number, kind, ((name, choice.gpus),), True))
+        found.append(RentedMachine(number, kind, ((name, choice.gpus),), True))
     return tuple(sorted(found, key=_by_number))
 
 
-def _by_number(machine: Machine) -> int:
+def _by_number(machine: RentedMachine) -> int:
     return machine.number
 
 
-def _sticky(state: State, decision: Decision) -> list[_Box] | None:
+def _sticky(state: QueueState, decision: Decision) -> list[_RentedBox] | None:
     """Boxes in which jobs that pay for moving stay; None where nobody does and all may be packed anew."""
     staying: dict[int, list[tuple[str, int]]] = {}
     for name, placed in decision.items():
@@ -101,7 +101,7 @@ def _sticky(state: State, decision: Decision) -> list[_Box] | None:
     if not staying:
         return None
     kept = [
-        _Box(
+        _RentedBox(
             machine.kind.device,
             staying[machine.number],
             machine.number,
@@ -115,12 +115,12 @@ def _sticky(state: State, decision: Decision) -> list[_Box] | None:
     return _packed(state, decision, kept)
 
 
-def _packed(state: State, decision: Decision, kept: Sequence[_Box]) -> list[_Box]:
+def _packed(state: QueueState, decision: Decision, kept: Sequence[_RentedBox]) -> list[_RentedBox]:
     """First fit, the largest jobs first, into what is free on kept machines and then into the largest types."""
     boxes = list(kept)
     placed_already = {name for box in kept for name, _ in box.residents}
     taken = _taken(boxes)
-    open_boxes: dict[str, list[_Box]] = {}
+    open_boxes: dict[str, list[_RentedBox]] = {}
     for box in boxes:
         if not box.alone:
             open_boxes.setdefault(box.device, []).append(box)
@@ -132,12 +132,12 @@ def _packed(state: State, decision: Decision, kept: Sequence[_Box]) -> list[_Box
     for name, placed in todo:
         device, gpus = placed.choice.device, placed.choice.gpus
         if placed.alone:
-            boxes.append(_Box(device, [(name, gpus)], alone=True))
+            boxes.append(_RentedBox(device, [(name, gpus)], alone=True))
             continue
         shared = open_boxes.setdefault(device, [])
         room = next((box for box in shared if box.size - box.used >= gpus), None)
         if room is None:
-            room = _Box(device, [], size=_largest(state.fleet, device, gpus, taken))
+            room = _RentedBox(device, [], size=_largest(state.fleet, device, gpus, taken))
             boxes.append(room)
             shared.append(room)
         room.take(name, gpus)
@@ -157,7 +157,7 @@ def _largest(fleet: Fleet, device: str, gpus: int, taken: dict[str, int]) -> int
     return gpus
 
 
-def _fits(boxes: Sequence[_Box], fleet: Fleet) -> bool:
+def _fits(boxes: Sequence[_RentedBox], fleet: Fleet) -> bool:
     """Give every box its type; False where nodes or quotas do not suffice."""
     if len(boxes) > fleet.nodes:
         return False
@@ -172,7 +172,7 @@ def _fits(boxes: Sequence[_Box], fleet: Fleet) -> bool:
     return True
 
 
-def _taken(boxes: Iterable[_Box]) -> dict[str, int]:
+def _taken(boxes: Iterable[_RentedBox]) -> dict[str, int]:
     taken: dict[str, int] = {}
     for box in boxes:
         assert box.kind is not None
@@ -192,7 +192,7 @@ def _cheapest(fleet: Fleet, device: str, gpus: int, taken: dict[str, int], exact
     return min(fitting, key=lambda kind: (kind.dollars_per_hour, kind.gpus), default=None)
 
 
-def _split(boxes: list[_Box], fleet: Fleet) -> None:
+def _split(boxes: list[_RentedBox], fleet: Fleet) -> None:
     """While machines are to spare, make two of a new one with idle GPUs where these cost less."""
     spare = fleet.nodes - len(boxes)
     for box in list(boxes):
@@ -216,11 +216,11 @@ def _split(boxes: list[_Box], fleet: Fleet) -> None:
         if second is None or first.dollars_per_hour + second.dollars_per_hour >= box.kind.dollars_per_hour:
             continue
         box.residents, box.used, box.kind = [largest], largest[1], first
-        boxes.append(_Box(box.device, list(others), kind=second))
+        boxes.append(_RentedBox(box.device, list(others), kind=second))
         spare -= 1
 
 
-def _numbered(boxes: Sequence[_Box], state: State) -> tuple[Machine, ...]:
+def _numbered(boxes: Sequence[_RentedBox], state: QueueState) -> tuple[RentedMachine, ...]:
     """Machines with numbers.
 
     A box takes that of the machine of its type on which most of its jobs are, or of an idle one. A machine on which
@@ -241,11 +241,13 @@ def _numbered(boxes: Sequence[_Box], state: State) -> tuple[Machine, ...]:
         if before is not None and before.residents == residents and before.is_exclusive == box.alone:
             found.append(before)
         else:
-            found.append(Machine(box.number, box.kind, residents, box.alone))
+            found.append(RentedMachine(box.number, box.kind, residents, box.alone))
     return tuple(sorted(found, key=_by_number))
 
 
-def _known_number(box: _Box, kind: NodeType, state: State, old: Mapping[int, Machine], used: set[int]) -> int | None:
+def _known_number(
+    box: _RentedBox, kind: NodeType, state: QueueState, old: Mapping[int, RentedMachine], used: set[int]
+) -> int | None:
     """Of a machine of the type that is there already: where most of the jobs are, or an idle one."""
     here = [state.live[name].machine for name, _ in box.residents]
     fits = [n for n in here if n is not None and n not in used and n in old and old[n].kind.name == kind.name]

@@ -25,9 +25,9 @@ from statistics import NormalDist
 from epochcast.interval import COVERAGE, Interval
 from epochcast.schedule.queue_now import OBSERVED, QueueNow
 from epochcast.schedule.queue_state import LiveJob
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
-Truth = dict[str, dict[Choice, float]]
+Truth = dict[str, dict[GpuChoice, float]]
 
 # Nobody has measured enough jobs on enough devices at once to fit these; with both at 0 the ends of a queue, in which
 # errors of many jobs cancel, would be told too surely.
@@ -69,7 +69,7 @@ class Law:
         left = max(0.0, 1 - self.by_job - self.by_device)
         return self.factor * (sqrt(self.by_job) * own + sqrt(self.by_device) * of_device + sqrt(left) * rest)
 
-    def _seen(self, one: LiveJob, error: Interval, own: float, rest: Mapping[str, float]) -> dict[Choice, float]:
+    def _seen(self, one: LiveJob, error: Interval, own: float, rest: Mapping[str, float]) -> dict[GpuChoice, float]:
         """Of a job whose pace is known on the device on which it runs, or last ran."""
         last = one.choice or one.last_choice
         found = {}

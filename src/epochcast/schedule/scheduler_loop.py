@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from threading import Event as Flag
 
 from epochcast.observe.store.store_errors import Unavailable
-from epochcast.schedule.decisions import Plan, Target, plan
-from epochcast.schedule.engines.executor import EngineAway, Executor, Node
-from epochcast.schedule.job_launcher import Event, Hands
+from epochcast.schedule.decisions import RunPlan, Target, plan
+from epochcast.schedule.engines.executor import EngineAway, EngineNode, Executor
+from epochcast.schedule.job_launcher import Event, JobLauncher
 from epochcast.schedule.queue_changes import CANCELLED_REASON
 from epochcast.schedule.queue_lease import HeldQueue
-from epochcast.schedule.queue_rows import CANCELLED, FAILED, STARTED, STOPPING, KeptQueue, Rented, Start
+from epochcast.schedule.queue_rows import CANCELLED, FAILED, STARTED, STOPPING, JobStart, KeptQueue, Rented
 from epochcast.schedule.simulator import Policy
 from epochcast.schedule.stored_queue import state_of
 
@@ -25,7 +25,7 @@ SOON_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class LoopOptions:
     """How often the loop looks and decides, and whether it stays when every job is over."""
 
     look_seconds: float = 2.0
@@ -41,19 +41,19 @@ class Scheduler:
     engine: Executor
     policy: Policy
     tell: Callable[[Event], None]
-    manner: Manner = field(default_factory=Manner)
+    manner: LoopOptions = field(default_factory=LoopOptions)
     leave: Flag = field(default_factory=Flag)
-    hands: Hands = field(init=False)
-    _plan: Plan = field(default_factory=lambda: Plan({}))
+    hands: JobLauncher = field(init=False)
+    _plan: RunPlan = field(default_factory=lambda: RunPlan({}))
     _numbers: dict[int, int] = field(default_factory=dict)
     _decide_at: float = 0.0
     _known: tuple[object, ...] = ()
     _trouble: str | None = None
 
     def __post_init__(self) -> None:
-        self.hands = Hands(self.held, self.engine, self.tell)
+        self.hands = JobLauncher(self.held, self.engine, self.tell)
 
-    def decided(self, now: float) -> Plan:
+    def decided(self, now: float) -> RunPlan:
         """The last decision. Its `wake_seconds` are those from now until the next, if nothing happens before."""
         return replace(self._plan, wake_seconds=max(SOON_SECONDS, self._decide_at - now))
 
@@ -111,7 +111,7 @@ class Scheduler:
         self._return_idle(queue, now)
         return self.held.read()
 
-    def _tell_nodes(self, nodes: Sequence[Node] | None, now: float) -> None:
+    def _tell_nodes(self, nodes: Sequence[EngineNode] | None, now: float) -> None:
         before = {node.name: node for node in self._known[2]} if self._known else {}  # type: ignore[attr-defined]
         for node in nodes or ():
             was = before.get(node.name)
@@ -166,7 +166,7 @@ class Scheduler:
 
     # ---- starts --------------------------------------------------------------------------------------
 
-    def _start_wanted(self, queue: KeptQueue, nodes: Sequence[Node] | None, now: float) -> KeptQueue:
+    def _start_wanted(self, queue: KeptQueue, nodes: Sequence[EngineNode] | None, now: float) -> KeptQueue:
         """Start whoever is wanted and has its GPUs free."""
         for job, target in self._plan.targets.items():
             kept = queue.jobs[job]
@@ -179,13 +179,13 @@ class Scheduler:
             last = queue.last_starts().get(job)
             attempt = 1 if last is None else last.attempt + 1
             key = f"ec-{self.held.key[:12]}-{kept.number}-{attempt}"
-            start = Start(job, attempt, key, target.placed.choice, machine.number, now, target.placed.alone)
+            start = JobStart(job, attempt, key, target.placed.choice, machine.number, now, target.placed.alone)
             self.hands.begin(queue, start, machine if is_new else None, now)
             queue = self.held.read()
         return queue
 
     def _place(
-        self, queue: KeptQueue, target: Target, nodes: Sequence[Node] | None, now: float
+        self, queue: KeptQueue, target: Target, nodes: Sequence[EngineNode] | None, now: float
     ) -> tuple[Rented, bool] | None:
         """The machine for a target and whether it is a new one; None while there is no room."""
         rented = {one.number: one for one in queue.machines if one.returned_at_seconds is None}

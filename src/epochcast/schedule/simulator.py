@@ -1,8 +1,8 @@
 """Events of a queue on rented machines: arrivals, ends, ticks, failures. Ties go by kind, then by number.
 
-At every event the policy sees the `State` and decides who runs from now on; `renting` finds the machines. The truth
-(what runs really take, `progress`) is kept apart from the state: a policy sees forecasts, and with `reestimate` what
-the progress of running jobs shows of them. A policy that does not look at how far running jobs are says so
+At every event the policy sees the `QueueState` and decides who runs from now on; `renting` finds the machines. The
+truth (what runs really take, `progress`) is kept apart from the state: a policy sees forecasts, and with `reestimate`
+what the progress of running jobs shows of them. A policy that does not look at how far running jobs are says so
 (`looks_at_running = False`): then an event costs little, however many jobs run.
 """
 
@@ -13,22 +13,22 @@ from math import inf
 from random import Random
 from time import perf_counter
 
-from epochcast.schedule.outcome import JobEnd, Outcome, Rental, Stay
+from epochcast.schedule.outcome import JobEnd, Rental, SimulationOutcome, Stay
 from epochcast.schedule.progress import Truth, catch_up, tracker_error
-from epochcast.schedule.queue_state import Decision, LiveJob, Machine, State, dollars_per_second, kept
+from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine, dollars_per_second, kept
 from epochcast.schedule.renting import rent
-from epochcast.schedule.workload_jobs import Incident, QueuedJob, Workload
+from epochcast.schedule.workload_jobs import Incident, QueuedJob, QueueWorkload
 
 # Seconds that count as none: rounding of sums of millions of seconds.
 NO_SECONDS = 1e-6
 
 _ARRIVAL, _FAILURE, _SLOWDOWN, _INTERRUPTION, _TICK, _WAKE = range(6)
 
-Policy = Callable[[State], Decision]
+Policy = Callable[[QueueState], Decision]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SimulationRules:
     """How a simulation runs besides its workload.
 
     The policy decides when a job comes (`on_arrival`), when one ends (`on_completion`) and every so many seconds; when
@@ -51,11 +51,11 @@ class Simulation:
     It begins with nothing, or from a state (`begin`): then with a decision, and running jobs count as started there.
     """
 
-    workload: Workload
+    workload: QueueWorkload
     policy: Policy
-    rules: Rules = field(default_factory=Rules)
-    begin: State | None = None
-    state: State = field(init=False)
+    rules: SimulationRules = field(default_factory=SimulationRules)
+    begin: QueueState | None = None
+    state: QueueState = field(init=False)
     _truth: dict[str, Truth] = field(default_factory=dict, init=False)
     _running: dict[str, LiveJob] = field(default_factory=dict, init=False)
     _held: dict[str, QueuedJob] = field(default_factory=dict, init=False)
@@ -66,13 +66,13 @@ class Simulation:
     _submitted: int = field(default=0, init=False)
     _tick_at: float = field(default=inf, init=False)
     _wake_at: float = field(default=inf, init=False)
-    _outcome: Outcome = field(default_factory=Outcome, init=False)
+    _outcome: SimulationOutcome = field(default_factory=SimulationOutcome, init=False)
     _rented: dict[int, float] = field(default_factory=dict, init=False)
     _slow: dict[int, float] = field(default_factory=dict, init=False)
     _random: Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = State(self.workload.fleet)
+        self.state = QueueState(self.workload.fleet)
         self._random = Random(self.rules.seed)
         if self.begin is not None:
             self._resume(self.begin)
@@ -86,7 +86,7 @@ class Simulation:
         self._events += [(s.at_seconds, _SLOWDOWN, number) for number, s in enumerate(self.workload.stragglers)]
         heapq.heapify(self._events)
 
-    def _resume(self, begin: State) -> None:
+    def _resume(self, begin: QueueState) -> None:
         """Take over who waits and who runs where."""
         self.state, now = begin.copy(), begin.seconds
         self._wake_at = now
@@ -99,7 +99,7 @@ class Simulation:
                 self._running[one.job.id] = one
                 self._goes_on(one)
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulationOutcome:
         """Until the last job has ended."""
         while self.state.live or self._held or self._to_come:
             self._step()
@@ -199,7 +199,7 @@ class Simulation:
         self._truth[job.id] = truth
         return truth
 
-    def _hit(self, incident: Incident) -> Machine | None:
+    def _hit(self, incident: Incident) -> RentedMachine | None:
         """The machine that something happens to."""
         among = [m for m in self.state.machines if incident.node_type in (None, m.kind.name)]
         return among[incident.machine % len(among)] if among else None
@@ -212,7 +212,7 @@ class Simulation:
         self.state.live[job.id] = LiveJob(job)
         self._new_truth(job)
 
-    def _slow_down(self, machine: Machine | None, slowdown: float) -> None:
+    def _slow_down(self, machine: RentedMachine | None, slowdown: float) -> None:
         """A machine becomes slow, and those on it with it, until it is given back."""
         if machine is None:
             return
@@ -223,7 +223,7 @@ class Simulation:
         for name, _ in machine.residents:
             self._goes_on(self._running[name])
 
-    def _fail(self, dead: Machine | None) -> None:
+    def _fail(self, dead: RentedMachine | None) -> None:
         """A machine dies: its jobs wait again, with what they had saved."""
         if dead is None:
             return
@@ -308,7 +308,7 @@ class Simulation:
         if seconds is not None and self.state.live:
             self._wake_at = self.state.seconds + max(seconds, 1.0)
 
-    def _move(self, decision: Decision, machines: tuple[Machine, ...], before: dict[int, Machine]) -> None:
+    def _move(self, decision: Decision, machines: tuple[RentedMachine, ...], before: dict[int, RentedMachine]) -> None:
         """Stop who is not named, start or move who is."""
         for one in [one for name, one in self._running.items() if name not in decision]:
             self._outcome.preemptions += 1
@@ -329,7 +329,7 @@ class Simulation:
                 self._running[name] = one
                 self._goes_on(one)
 
-    def _start(self, one: LiveJob, machine: Machine, is_resized: bool) -> None:
+    def _start(self, one: LiveJob, machine: RentedMachine, is_resized: bool) -> None:
         """Begin a stay on a machine, with what it owes for that."""
         truth, outcome, now = self._truth[one.job.id], self._outcome, self.state.seconds
         if one.choice is not None:
@@ -348,7 +348,7 @@ class Simulation:
             truth.first_start_seconds = now
         one.has_run = True
 
-    def _take_machine(self, machine: Machine) -> None:
+    def _take_machine(self, machine: RentedMachine) -> None:
         self._rented[machine.number] = self.state.seconds
         self.state.machines_made = max(self.state.machines_made, machine.number + 1)
         kind = machine.kind
@@ -359,13 +359,15 @@ class Simulation:
             self._outcome.stragglers += 1
             self._slow[machine.number] = kind.slowdown
 
-    def _return_machine(self, machine: Machine) -> None:
+    def _return_machine(self, machine: RentedMachine) -> None:
         since, now = self._rented.pop(machine.number), self.state.seconds
         self._slow.pop(machine.number, None)
         if now > since:
             self._outcome.rentals.append(Rental(machine.number, machine.kind.name, since, now))
 
 
-def simulate(workload: Workload, policy: Policy, rules: Rules | None = None, begin: State | None = None) -> Outcome:
+def simulate(
+    workload: QueueWorkload, policy: Policy, rules: SimulationRules | None = None, begin: QueueState | None = None
+) -> SimulationOutcome:
     """The whole workload under a policy; from a state on, where one is given."""
-    return Simulation(workload, policy, rules or Rules(), begin).run()
+    return Simulation(workload, policy, rules or SimulationRules(), begin).run()

@@ -18,16 +18,16 @@ from epochcast.observe.store.database_tables import queue_jobs, queue_machines, 
 from epochcast.observe.store.insert_rows import or_nothing
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import checked_name
-from epochcast.schedule.queue_file import Queue, queue_of
-from epochcast.schedule.queue_rows import ASKED, ENDED, STARTED, WAITING, KeptJob, KeptQueue, Rented, Start
-from epochcast.schedule.queue_state import LiveJob, Machine, State
-from epochcast.schedule.workload_jobs import Choice, Fleet
+from epochcast.schedule.queue_file import QueueFile, queue_of
+from epochcast.schedule.queue_rows import ASKED, ENDED, STARTED, WAITING, JobStart, KeptJob, KeptQueue, Rented
+from epochcast.schedule.queue_state import LiveJob, QueueState, RentedMachine
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice
 
 # A job whose end nobody has seen has at least so much left.
 LEAST_LEFT = 1e-3
 
 
-def keep_queue(store: Store, name: str, queue: Queue, now_at_seconds: float | None = None) -> list[str]:
+def keep_queue(store: Store, name: str, queue: QueueFile, now_at_seconds: float | None = None) -> list[str]:
     """Keep a queue under a name, or add what is new in it to the one that is there; gives the ids of new jobs.
 
     Times in a file count from when the queue was first kept. The machines are those of the newest file; jobs that are
@@ -79,7 +79,7 @@ def add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[s
     return added
 
 
-def changed_jobs(store: Store, name: str, queue: Queue) -> list[str]:
+def changed_jobs(store: Store, name: str, queue: QueueFile) -> list[str]:
     """The jobs of a file that differ from those of the same name in the kept queue, which stay as they are."""
     with store.reading() as connection:
         of = queue_row(connection, name).id
@@ -165,12 +165,12 @@ def queue_row(connection: Connection, name: str) -> Row[Any]:
     return found
 
 
-def _start(row: Row[Any]) -> Start:
-    return Start(
+def _start(row: Row[Any]) -> JobStart:
+    return JobStart(
         row.job,
         row.attempt,
         row.key,
-        Choice(row.device, row.gpus),
+        GpuChoice(row.device, row.gpus),
         row.machine,
         row.asked_at_seconds,
         row.is_alone,
@@ -190,12 +190,12 @@ def _rented(row: Row[Any], fleet: Fleet) -> Rented:
     return Rented(row.number, kind, row.node, row.rented_at_seconds, row.returned_at_seconds)
 
 
-def live_state(store: Store, name: str, now_at_seconds: float | None = None) -> State:
+def live_state(store: Store, name: str, now_at_seconds: float | None = None) -> QueueState:
     """What a policy sees of a kept queue now."""
     return state_of(kept_queue(store, name), time.time() if now_at_seconds is None else now_at_seconds)
 
 
-def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
+def state_of(queue: KeptQueue, now_at_seconds: float) -> QueueState:
     """The state of a queue at a time.
 
     Jobs that were submitted by then and are not over, in the order of submission; whoever is being stopped waits. A job
@@ -219,12 +219,12 @@ def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
             continue
         here = [one for one in live.values() if one.machine == rented.number]
         residents = tuple((one.job.id, one.choice.gpus) for one in here if one.choice is not None)
-        machines.append(Machine(rented.number, rented.kind, residents, any(one.alone for one in here)))
+        machines.append(RentedMachine(rented.number, rented.kind, residents, any(one.alone for one in here)))
     made = max((rented.number + 1 for rented in queue.machines), default=0)
-    return State(queue.fleet, now, live, tuple(machines), made)
+    return QueueState(queue.fleet, now, live, tuple(machines), made)
 
 
-def live_job(kept: KeptJob, last: Start | None, now_at_seconds: float) -> LiveJob:
+def live_job(kept: KeptJob, last: JobStart | None, now_at_seconds: float) -> LiveJob:
     """A job as a policy sees it; one that runs went on since it was last seen."""
     one = LiveJob(
         kept.job,

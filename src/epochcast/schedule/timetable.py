@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from epochcast.base.display import Displayed
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
-from epochcast.schedule.queue_clock import Clock
+from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.workload_file import Refused
-from epochcast.schedule.workload_jobs import Choice, Workload
+from epochcast.schedule.workload_jobs import GpuChoice, QueueWorkload
 
 RUNNING, WAITING, STOPPED, TO_COME = "running", "waiting", "stopped", "to come"
 
@@ -24,7 +24,7 @@ class PlannedStay:
 
     node_type: str
     machine: int
-    choice: Choice
+    choice: GpuChoice
     start_seconds: float
     end_seconds: float
 
@@ -37,14 +37,14 @@ class Wait:
     until_seconds: float
     holders: tuple[str, ...] = ()
 
-    def text(self, clock: Clock) -> str:
+    def text(self, clock: QueueClock) -> str:
         """In words."""
         who = f", held by {', '.join(self.holders)}" if self.holders else ""
         return f"{self.what}{who}, until {clock.text(self.until_seconds)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimetableRow:
     """One job of the timetable. `start` of a running job is when it started, as far as that is known."""
 
     job: str
@@ -57,7 +57,7 @@ class Line:
     late_probability: float
     wait: Wait | None = None
 
-    def as_dict(self, clock: Clock) -> dict[str, Any]:
+    def as_dict(self, clock: QueueClock) -> dict[str, Any]:
         """By the names of the JSON contract."""
         first = self.stays[0]
         return {
@@ -83,7 +83,7 @@ class Line:
             ],
         }
 
-    def queue_row(self, clock: Clock) -> dict[str, Any]:
+    def queue_row(self, clock: QueueClock) -> dict[str, Any]:
         """The same as a place in the queue."""
         return {
             "job": self.job,
@@ -94,7 +94,7 @@ class Line:
             **self._waits(clock),
         }
 
-    def _waits(self, clock: Clock) -> dict[str, Any]:
+    def _waits(self, clock: QueueClock) -> dict[str, Any]:
         return {
             "waits_for": [] if self.wait is None else list(self.wait.holders),
             "reason": None if self.wait is None else self.wait.text(clock),
@@ -110,7 +110,7 @@ class PastJob:
     start_seconds: float | None
     end_seconds: float | None
 
-    def queue_row(self, clock: Clock) -> dict[str, Any]:
+    def queue_row(self, clock: QueueClock) -> dict[str, Any]:
         """As a place in the queue: it has none any more."""
         start = None if self.start_seconds is None else clock.text(self.start_seconds)
         end = None if self.end_seconds is None else clock.text(self.end_seconds)
@@ -158,10 +158,10 @@ class Timetable(Displayed):
 
     view: ClassVar[str] = "timetable"
 
-    clock: Clock
+    clock: QueueClock
     now_seconds: float
     policy: str
-    lines: tuple[Line, ...]
+    lines: tuple[TimetableRow, ...]
     machines: tuple[MachineUse, ...]
     dollars: Interval
     machine_dollars: Interval
@@ -169,7 +169,7 @@ class Timetable(Displayed):
     drawn_by: str
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
-    workload: Workload | None = field(default=None, repr=False)
+    workload: QueueWorkload | None = field(default=None, repr=False)
     commands: Mapping[str, str] = field(default_factory=dict, repr=False)
     past: tuple[PastJob, ...] = ()
 
@@ -188,12 +188,12 @@ class Timetable(Displayed):
         return self.dollars.coverage
 
     @property
-    def jobs(self) -> "tuple[Line | PastJob, ...]":
+    def jobs(self) -> "tuple[TimetableRow | PastJob, ...]":
         """All of them, those that are over last."""
-        found: list[Line | PastJob] = [*self.lines, *self.past]
+        found: list[TimetableRow | PastJob] = [*self.lines, *self.past]
         return tuple(found)
 
-    def line(self, job: str) -> Line | PastJob:
+    def line(self, job: str) -> TimetableRow | PastJob:
         """The line of a job, or what is known of one that is over."""
         found = {one.job: one for one in self.jobs}
         if job not in found:
@@ -201,7 +201,7 @@ class Timetable(Displayed):
         return found[job]
 
     @property
-    def likely_late(self) -> tuple[Line, ...]:
+    def likely_late(self) -> tuple[TimetableRow, ...]:
         """Jobs that rather end after their deadline than not, the likeliest first."""
         late = [line for line in self.lines if line.late_probability > 0.5]
         return tuple(sorted(late, key=lambda line: -line.late_probability))
@@ -220,7 +220,7 @@ class Timetable(Displayed):
             **self._rest(),
         }
 
-    def queue_dict(self, jobs: Sequence[Line | PastJob] | None = None) -> dict[str, Any]:
+    def queue_dict(self, jobs: Sequence[TimetableRow | PastJob] | None = None) -> dict[str, Any]:
         """The same as places in the queue: of all jobs, or of those given."""
         rows = [one.queue_row(self.clock) for one in (self.jobs if jobs is None else jobs)]
         return {"at": self.clock.text(self.now_seconds), "policy": self.policy, "jobs": rows, **self._rest()}
@@ -235,7 +235,7 @@ class Timetable(Displayed):
         }
 
 
-def _ends(name: str, told: Interval, clock: Clock) -> dict[str, str]:
+def _ends(name: str, told: Interval, clock: QueueClock) -> dict[str, str]:
     return {
         name: clock.text(told.mid),
         f"{name}_low": clock.text(told.low),

@@ -13,7 +13,7 @@ from epochcast.decide.handover.skypilot_task import CLOUDS, skypilot
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.machines import find_instance
-from epochcast.schedule.timetable import Line, Timetable
+from epochcast.schedule.timetable import Timetable, TimetableRow
 from epochcast.schedule.workload_file import Refused
 
 Write = Callable[[Request], str]
@@ -49,7 +49,7 @@ def _files(answer: Timetable, write: Write) -> HandedOver:
     return HandedOver(texts, tuple(refused))
 
 
-def _request(answer: Timetable, line: Line) -> Request:
+def _request(answer: Timetable, line: TimetableRow) -> Request:
     assert answer.workload is not None
     if line.job not in answer.commands:
         raise BadInput("it has no command that starts it")

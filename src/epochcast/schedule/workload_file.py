@@ -20,15 +20,15 @@ from epochcast.base.documents import parse_json, parse_toml, read_text
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.schedule import row_fields as fields
-from epochcast.schedule.simulator import Rules
+from epochcast.schedule.simulator import SimulationRules
 from epochcast.schedule.workload_jobs import (
-    Choice,
-    Failure,
     Fleet,
+    GpuChoice,
+    MachineFailure,
     NodeType,
     QueuedJob,
+    QueueWorkload,
     Straggler,
-    Workload,
     order_faults,
 )
 from epochcast.units import show_dollars
@@ -68,8 +68,8 @@ class Refused:
 class ReadWorkload:
     """A workload, what is said about decisions, who was left out, and the rows of those who were not."""
 
-    workload: Workload
-    rules: Rules
+    workload: QueueWorkload
+    rules: SimulationRules
     refused: tuple[Refused, ...]
     rows: Mapping[str, Mapping[str, Any]]
 
@@ -80,7 +80,7 @@ def read_document(path: Path) -> Any:
     return parse_toml(text, path.name) if path.suffix.lower() == ".toml" else parse_json(text, path.name)
 
 
-def read_workload(path: Path) -> Workload:
+def read_workload(path: Path) -> QueueWorkload:
     """A workload file, checked; a message names the file and the row."""
     try:
         return workload_of(read_document(path))
@@ -88,7 +88,7 @@ def read_workload(path: Path) -> Workload:
         raise BadInput(f"{path}: {error}") from None
 
 
-def workload_of(document: Any, known: Collection[str] = ()) -> Workload:
+def workload_of(document: Any, known: Collection[str] = ()) -> QueueWorkload:
     """A workload from what a file says, every row of which must be right."""
     read = read_rows(document, known)
     if read.refused:
@@ -104,7 +104,7 @@ def read_rows(document: Any, known: Collection[str] = ()) -> ReadWorkload:
     fleet, rules = fleet_of(document), rules_of(document)
     jobs: dict[str, QueuedJob] = {}
     rows: dict[str, Mapping[str, Any]] = {}
-    truths: dict[str, dict[Choice, float]] = {}
+    truths: dict[str, dict[GpuChoice, float]] = {}
     refused: list[Refused] = []
     for place, row in enumerate(_rows(document, "jobs"), 1):
         name = name_of(row, place)
@@ -124,7 +124,7 @@ def read_rows(document: Any, known: Collection[str] = ()) -> ReadWorkload:
         del jobs[name]
     failures = tuple(_failure(row) for row in _rows(document, "failures")) if "failures" in document else ()
     slow = tuple(_straggler(row) for row in _rows(document, "stragglers")) if "stragglers" in document else ()
-    workload = Workload(fleet, tuple(jobs.values()), {n: truths[n] for n in jobs if n in truths}, failures, slow)
+    workload = QueueWorkload(fleet, tuple(jobs.values()), {n: truths[n] for n in jobs if n in truths}, failures, slow)
     return ReadWorkload(workload, rules, tuple(refused), {name: rows[name] for name in jobs})
 
 
@@ -154,7 +154,7 @@ def fleet_of(document: Any) -> Fleet:
     return Fleet(sum(quotas), types)
 
 
-def rules_of(document: Mapping[str, Any]) -> Rules:
+def rules_of(document: Mapping[str, Any]) -> SimulationRules:
     """When decisions are made: `decide_on` (arrival, completion) and `every_seconds`."""
     triggers = fields.names(document, "decide_on", "the file") if "decide_on" in document else TRIGGERS
     for name in triggers:
@@ -163,7 +163,7 @@ def rules_of(document: Mapping[str, Any]) -> Rules:
     every = fields.optional_number(document, "every_seconds", "the file")
     if every is not None and not 0 < every < inf:
         raise BadInput(f"every_seconds of the file is {every:g}; more than 0 is needed")
-    return Rules(every, on_arrival="arrival" in triggers, on_completion="completion" in triggers)
+    return SimulationRules(every, on_arrival="arrival" in triggers, on_completion="completion" in triggers)
 
 
 def _rows(document: Mapping[str, Any], key: str) -> list[Any]:
@@ -200,7 +200,7 @@ def _type(row: Any, place: int, boot_seconds: float) -> NodeType:
     )
 
 
-def _job(row: Any, place: int, fleet: Fleet) -> tuple[QueuedJob, dict[Choice, float] | None]:
+def _job(row: Any, place: int, fleet: Fleet) -> tuple[QueuedJob, dict[GpuChoice, float] | None]:
     """A job, and what its runs really take where that is not what a policy sees."""
     if not isinstance(row, dict):
         raise BadInput(f"job {place} is no object")
@@ -229,7 +229,7 @@ def _job(row: Any, place: int, fleet: Fleet) -> tuple[QueuedJob, dict[Choice, fl
 
 def _told(
     row: Mapping[str, Any], what: str, fleet: Fleet
-) -> tuple[dict[Choice, Interval] | None, dict[Choice, Interval]]:
+) -> tuple[dict[GpuChoice, Interval] | None, dict[GpuChoice, Interval]]:
     """What happens, where the file says it, and what a policy sees: for choices that the machines and the job allow."""
     least = fields.count(row.get("min_gpus", 1), f"min_gpus of {what}")
     most = fields.count(row.get("max_gpus", MOST_GPUS), f"max_gpus of {what}")
@@ -238,7 +238,7 @@ def _told(
     if "run_seconds" not in row and "forecast_seconds" not in row:
         raise BadInput(f"{what} has no run_seconds")
 
-    def seconds(key: str) -> dict[Choice, Interval]:
+    def seconds(key: str) -> dict[GpuChoice, Interval]:
         found = _seconds(row[key], f"{key} of {what}")
         allowed = {choice: told for choice, told in found.items() if least <= choice.gpus <= most}
         if found and not allowed:
@@ -255,7 +255,9 @@ def _told(
     return happens, told
 
 
-def _within_budget(told: dict[Choice, Interval], budget: float, what: str, fleet: Fleet) -> dict[Choice, Interval]:
+def _within_budget(
+    told: dict[GpuChoice, Interval], budget: float, what: str, fleet: Fleet
+) -> dict[GpuChoice, Interval]:
     """The choices whose GPUs cost no more; one after another they cost no more, either."""
     if not 0 < budget < inf:
         raise BadInput(f"budget_dollars of {what} is {budget:g}; more than 0 is needed")
@@ -270,8 +272,8 @@ def _within_budget(told: dict[Choice, Interval], budget: float, what: str, fleet
     return within
 
 
-def _seconds(value: Any, what: str) -> dict[Choice, Interval]:
-    found: dict[Choice, Interval] = {}
+def _seconds(value: Any, what: str) -> dict[GpuChoice, Interval]:
+    found: dict[GpuChoice, Interval] = {}
     if not isinstance(value, dict):
         raise BadInput(f"{what} is no object of devices")
     for device, by_gpus in value.items():
@@ -280,14 +282,14 @@ def _seconds(value: Any, what: str) -> dict[Choice, Interval]:
         for gpus, told in by_gpus.items():
             if not (isinstance(gpus, str) and gpus.isdecimal() and len(gpus) < 7):
                 raise BadInput(f"{what}, {device}: {gpus!r} is no number of GPUs")
-            found[Choice(device, int(gpus))] = fields.interval(told, f"{what}, {gpus} × {device}")
+            found[GpuChoice(device, int(gpus))] = fields.interval(told, f"{what}, {gpus} × {device}")
     return found
 
 
-def _failure(row: Any) -> Failure:
+def _failure(row: Any) -> MachineFailure:
     if not isinstance(row, dict) or "at_seconds" not in row:
         raise BadInput("a failure is an object with at_seconds, and machine (a number) or node_type")
-    return Failure(fields.number(row, "at_seconds", "a failure"), *_which(row, "a failure"))
+    return MachineFailure(fields.number(row, "at_seconds", "a failure"), *_which(row, "a failure"))
 
 
 def _straggler(row: Any) -> Straggler:
@@ -303,7 +305,7 @@ def _which(row: Mapping[str, Any], what: str) -> tuple[int, str | None]:
     return fields.count(row.get("machine", 0), f"machine of {what}", least=0), None if kind is None else str(kind)
 
 
-def with_error(workload: Workload, spread: float, seed: int) -> Workload:
+def with_error(workload: QueueWorkload, spread: float, seed: int) -> QueueWorkload:
     """The same jobs, forecast with error: a policy sees T·exp(σz), one z per job, and the truth stays as it was."""
     from random import Random
 

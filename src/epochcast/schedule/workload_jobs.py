@@ -3,8 +3,8 @@
     dollars = Σ machines: seconds rented · dollars_per_hour/3600  +  Σ jobs: tardiness_dollars_per_second · max(0, end −
     deadline)
 
-A job runs on GPUs of one device within one machine: a `Choice`. What a policy knows of it are forecast seconds of the
-whole run per choice, with an interval. Progress is a fraction: a job that ran x seconds of T has x/T behind it, and
+A job runs on GPUs of one device within one machine: a `GpuChoice`. What a policy knows of it are forecast seconds of
+the whole run per choice, with an interval. Progress is a fraction: a job that ran x seconds of T has x/T behind it, and
 keeps that when it is stopped, moved or resized.
 """
 
@@ -20,7 +20,7 @@ from epochcast.interval import Interval
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Choice:
+class GpuChoice:
     """So many GPUs of one device, within one machine."""
 
     device: str
@@ -92,7 +92,7 @@ class QueuedJob:
     submit_seconds: float
     deadline_seconds: float
     tardiness_dollars_per_second: float
-    seconds: Mapping[Choice, Interval]
+    seconds: Mapping[GpuChoice, Interval]
     restart_seconds: float = 0.0
     checkpoint_seconds: float = 0.0
     is_preemptible: bool = True
@@ -162,12 +162,12 @@ class Fleet:
         """Every type by its name."""
         return {kind.name: kind for kind in self.types}
 
-    def holds(self, choice: Choice) -> bool:
+    def holds(self, choice: GpuChoice) -> bool:
         """Whether some machine has that many GPUs of the device."""
         kinds = self.by_device.get(choice.device, ())
         return any(kind.gpus >= choice.gpus and kind.quota != 0 for kind in kinds)
 
-    def dollars_per_second(self, choice: Choice) -> float:
+    def dollars_per_second(self, choice: GpuChoice) -> float:
         """Of the cheapest machine with exactly so many GPUs; where there is none, of as many GPUs in a full one."""
         exact = [kind.dollars_per_second for kind in self.by_device[choice.device] if kind.gpus == choice.gpus]
         return min(exact) if exact else choice.gpus * self.gpu_dollars_per_second(choice.device)
@@ -178,13 +178,13 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class Workload:
+class QueueWorkload:
     """A fleet, the jobs that come, and, for a simulation, what their runs really take."""
 
     fleet: Fleet
     jobs: tuple[QueuedJob, ...]
-    true_seconds: Mapping[str, Mapping[Choice, float]] = field(default_factory=dict)
-    failures: "tuple[Failure, ...]" = ()
+    true_seconds: Mapping[str, Mapping[GpuChoice, float]] = field(default_factory=dict)
+    failures: "tuple[MachineFailure, ...]" = ()
     stragglers: "tuple[Straggler, ...]" = ()
 
     def __post_init__(self) -> None:
@@ -198,14 +198,14 @@ class Workload:
         for fault in order_faults({job.id: job.after for job in self.jobs}).values():
             raise BadInput(fault)
 
-    def run_seconds(self, job: QueuedJob, choice: Choice) -> float:
+    def run_seconds(self, job: QueuedJob, choice: GpuChoice) -> float:
         """What the whole run really takes; the forecast's middle where nobody says otherwise."""
         truth = self.true_seconds.get(job.id)
         return job.seconds[choice].mid if truth is None else truth[choice]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class MachineFailure:
     """At a time a machine dies: that of the given number among those rented (modulo), or one of a type."""
 
     at_seconds: float
@@ -233,7 +233,7 @@ class Straggler:
             raise BadInput(f"a straggler that is {self.slowdown} times as slow; at least 1 is needed")
 
 
-Incident = Failure | Straggler
+Incident = MachineFailure | Straggler
 
 
 def order_faults(after: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

@@ -123,7 +123,7 @@ class ShippedModel:
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """The whole report. `other_packages` are names and versions of packages that are used where they are installed."""
 
     version: str
@@ -152,13 +152,13 @@ class Report:
         return body
 
 
-def examine(version: str, here: Path, today: date) -> Report:
+def examine(version: str, here: Path, today: date) -> DoctorReport:
     """The report for code of this version. A job file is searched in `here` and above; ages are those of `today`."""
     extras, problems = _extras(version)
     folders = (_profiles(), _captures())
     prices = _prices(instances(), today)
     store = look()
-    return Report(
+    return DoctorReport(
         version=version,
         python=".".join(map(str, sys.version_info[:3])),
         extras=extras,

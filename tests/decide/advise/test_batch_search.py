@@ -15,7 +15,7 @@ from epochcast.decide.advise.batch_search import (
 )
 from epochcast.interval import Interval
 from epochcast.predict.cost.cost_model import Costs
-from epochcast.predict.forecast.loader_queue import Host, Service
+from epochcast.predict.forecast.loader_queue import Service, WorkerHost
 from epochcast.predict.forecast.step import StepForecast, StepParts
 
 
@@ -30,7 +30,7 @@ def loader_host(
     cpu_seconds: float = 0.004, cpus: float = 16, memory_bytes: float = inf, most_workers: int = MOST_WORKERS
 ) -> LoaderHost:
     service = Service(cpu_seconds, variation=0.5, sample_bytes=1e6)
-    return LoaderHost(service, Host(cpus, memory_bytes), most_workers=most_workers)
+    return LoaderHost(service, WorkerHost(cpus, memory_bytes), most_workers=most_workers)
 
 
 def test_the_search_finds_what_trying_everything_finds() -> None:

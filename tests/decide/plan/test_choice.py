@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.decide.plan.candidate import Candidate
-from epochcast.decide.plan.choice import Limits, chosen, frontier, nearest
+from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest
 from epochcast.decide.plan.offers import Offer
 from epochcast.errors import BadInput
 from epochcast.hardware.instance import Instance
@@ -44,35 +44,35 @@ def test_of_equals_the_first_is_kept() -> None:
 
 
 def test_a_deadline_picks_the_cheapest_in_time() -> None:
-    assert chosen([SLOW, FAST, BAD], Limits(deadline_seconds=10)) == SLOW
-    assert chosen([SLOW, FAST, BAD], Limits(deadline_seconds=9)) == FAST
-    assert chosen([SLOW, FAST, BAD], Limits(deadline_seconds=0.5)) is None
+    assert chosen([SLOW, FAST, BAD], PlanLimits(deadline_seconds=10)) == SLOW
+    assert chosen([SLOW, FAST, BAD], PlanLimits(deadline_seconds=9)) == FAST
+    assert chosen([SLOW, FAST, BAD], PlanLimits(deadline_seconds=0.5)) is None
 
 
 def test_a_budget_picks_the_fastest_for_the_money() -> None:
-    assert chosen([SLOW, FAST, BAD], Limits(budget_dollars=10)) == FAST
-    assert chosen([SLOW, FAST, BAD], Limits(budget_dollars=9)) == SLOW
+    assert chosen([SLOW, FAST, BAD], PlanLimits(budget_dollars=10)) == FAST
+    assert chosen([SLOW, FAST, BAD], PlanLimits(budget_dollars=9)) == SLOW
 
 
 def test_both_pick_the_cheapest_that_meets_both() -> None:
-    assert chosen([SLOW, FAST, BAD], Limits(10, 10)) == SLOW
-    assert chosen([SLOW, FAST, BAD], Limits(9, 9)) is None
+    assert chosen([SLOW, FAST, BAD], PlanLimits(10, 10)) == SLOW
+    assert chosen([SLOW, FAST, BAD], PlanLimits(9, 9)) is None
 
 
 def test_without_limits_nothing_is_chosen() -> None:
-    assert chosen([SLOW, FAST], Limits()) is None
-    assert nearest([SLOW, FAST], Limits()) is None
+    assert chosen([SLOW, FAST], PlanLimits()) is None
+    assert nearest([SLOW, FAST], PlanLimits()) is None
 
 
 def test_the_high_end_counts_and_may_lie_behind_the_frontier() -> None:
     unsure, sure = configuration(8, 1, spread=2), configuration(9, 2, spread=1.1)
     assert frontier([unsure, sure]) == (unsure,)
-    assert chosen([unsure, sure], Limits(deadline_seconds=10)) == sure
+    assert chosen([unsure, sure], PlanLimits(deadline_seconds=10)) == sure
 
 
 def test_the_nearest_exceeds_its_limits_by_the_least_factor() -> None:
-    assert nearest([SLOW, FAST], Limits(deadline_seconds=0.5)) == FAST
-    assert nearest([SLOW, FAST], Limits(deadline_seconds=0.5, budget_dollars=0.1)) == SLOW  # 20 times, not 100
+    assert nearest([SLOW, FAST], PlanLimits(deadline_seconds=0.5)) == FAST
+    assert nearest([SLOW, FAST], PlanLimits(deadline_seconds=0.5, budget_dollars=0.1)) == SLOW  # 20 times, not 100
 
 
 @given(found=several)
@@ -92,7 +92,7 @@ def test_every_way_is_on_the_frontier_or_no_better_than_one_of_it(found: list[Ca
 
 @given(found=several, budget=numbers, more=numbers)
 def test_a_larger_budget_never_chooses_a_slower_one(found: list[Candidate], budget: float, more: float) -> None:
-    small, large = (chosen(found, Limits(budget_dollars=limit)) for limit in (budget, budget + more))
+    small, large = (chosen(found, PlanLimits(budget_dollars=limit)) for limit in (budget, budget + more))
     if small is not None:
         assert large is not None
         assert large.total_seconds.mid <= small.total_seconds.mid
@@ -100,7 +100,7 @@ def test_a_larger_budget_never_chooses_a_slower_one(found: list[Candidate], budg
 
 @given(found=several, deadline=numbers, more=numbers)
 def test_a_later_deadline_never_chooses_a_dearer_one(found: list[Candidate], deadline: float, more: float) -> None:
-    early, late = (chosen(found, Limits(deadline_seconds=limit)) for limit in (deadline, deadline + more))
+    early, late = (chosen(found, PlanLimits(deadline_seconds=limit)) for limit in (deadline, deadline + more))
     if early is not None:
         assert late is not None
         assert late.dollars.mid <= early.dollars.mid
@@ -108,7 +108,7 @@ def test_a_later_deadline_never_chooses_a_dearer_one(found: list[Candidate], dea
 
 @given(found=several, deadline=numbers, budget=numbers)
 def test_what_is_chosen_meets_both_limits(found: list[Candidate], deadline: float, budget: float) -> None:
-    picked = chosen(found, Limits(deadline, budget))
+    picked = chosen(found, PlanLimits(deadline, budget))
     if picked is not None:
         assert picked.total_seconds.high <= deadline
         assert picked.dollars.high <= budget
@@ -117,6 +117,6 @@ def test_what_is_chosen_meets_both_limits(found: list[Candidate], deadline: floa
 @pytest.mark.parametrize("limit", [0.0, -5.0, float("nan"), float("inf")])
 def test_a_limit_is_above_zero(limit: float) -> None:
     with pytest.raises(BadInput, match="a deadline must be above 0"):
-        Limits(deadline_seconds=limit)
+        PlanLimits(deadline_seconds=limit)
     with pytest.raises(BadInput, match="a budget must be above 0"):
-        Limits(budget_dollars=limit)
+        PlanLimits(budget_dollars=limit)

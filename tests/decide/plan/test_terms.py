@@ -13,7 +13,7 @@ import epochcast as ec
 from epochcast.api import find_model
 from epochcast.decide.plan.billing import Extras
 from epochcast.decide.plan.certainty import exchange_value, ratio_spread
-from epochcast.decide.plan.choice import Limits, knee
+from epochcast.decide.plan.choice import PlanLimits, knee
 from epochcast.decide.plan.offers import gpu_counts, offers, rentable
 from epochcast.decide.plan.plan_answer import Plan
 from epochcast.decide.plan.plan_options import augment_epochs_in
@@ -266,4 +266,4 @@ def test_rivals_are_on_other_devices_and_might_be_better() -> None:
 
 def test_limits_that_no_rival_meets_leave_none() -> None:
     plan = planned(batch=256)
-    assert plan.chosen is None and plan.rivals == () and Limits() == plan.limits
+    assert plan.chosen is None and plan.rivals == () and PlanLimits() == plan.limits

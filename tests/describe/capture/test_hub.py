@@ -7,7 +7,7 @@ from tests.every import every
 from epochcast.describe.capture.hub import HUB, is_hub_id, plain, typed_model
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.zoo import ZOO, zoo_model
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import AmbiguousName, EpochcastError, UnknownName
 from epochcast.surfaces.cli.command_line import run
@@ -119,7 +119,7 @@ def test_an_id_of_the_zoo_names_a_model_of_it(name: str) -> None:
 
 
 # Sizes are right where the parameters are the published ones, to the last.
-@every("name", [name for name, known in HUB.items() if isinstance(known.model, Entry)])
+@every("name", [name for name, known in HUB.items() if isinstance(known.model, ZooEntry)])
 def test_models_of_their_own_sizes_have_the_published_parameters(name: str) -> None:
     assert typed_model(name, (16,)).graph(1).parameter_count == HUB[name].parameters
 

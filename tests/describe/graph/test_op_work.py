@@ -25,7 +25,7 @@ from epochcast.describe.graph.op_kinds import (
     View,
 )
 from epochcast.describe.graph.op_shapes import matrix
-from epochcast.describe.graph.op_work import OpClass, Work, op_class, work
+from epochcast.describe.graph.op_work import OpClass, OpWork, op_class, work
 from epochcast.describe.graph.tensor import DType, Tensor
 
 
@@ -128,7 +128,7 @@ def test_a_one_by_one_convolution_is_pointwise() -> None:
 
 def test_a_linear_layer_multiplies_every_token() -> None:
     op = made(Matmul(transpose_b=True), [tensor(2, 7, 3)], [tensor(2, 7, 5)], (tensor(5, 3), tensor(5)))
-    assert work(op) == Work(2 * 14 * 3 * 5, 4 * (42 + 15 + 5), 4 * 70, 14, 5, 3, 1, 1)
+    assert work(op) == OpWork(2 * 14 * 3 * 5, 4 * (42 + 15 + 5), 4 * 70, 14, 5, 3, 1, 1)
     assert op_class(op.kind, op) is OpClass.LINEAR
 
 
@@ -210,7 +210,7 @@ def test_a_global_pool_sees_each_input_once() -> None:
 
 def test_softmax_is_five_operations_per_element() -> None:
     op = made(Softmax(), [tensor(2, 7)], [tensor(2, 7)])
-    assert work(op) == Work(5 * 14, 56, 56, 2, 7, 1, 1, 1)
+    assert work(op) == OpWork(5 * 14, 56, 56, 2, 7, 1, 1, 1)
 
 
 def test_an_embedding_moves_its_rows_not_its_table() -> None:

@@ -10,19 +10,19 @@ import pytest
 
 from epochcast.errors import BadInput
 from epochcast.measure.bench import campaign
-from epochcast.measure.bench.campaign import Outcome, Question, key_of, measurement_of, reason, run
-from epochcast.measure.bench.measurements import Appender, Machine, Measurement, read
+from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of, reason, run
+from epochcast.measure.bench.measurements import Appender, MeasuredMachine, Measurement, read
 from epochcast.measure.bench.timing import Timing
 
-HERE = Machine("here", {"cpu": "a processor"})
-QUESTIONS = [Question("op", f"q{i}", {"number": i}, 0.1) for i in range(6)]
+HERE = MeasuredMachine("here", {"cpu": "a processor"})
+QUESTIONS = [BenchQuestion("op", f"q{i}", {"number": i}, 0.1) for i in range(6)]
 
 
-def answer(question: Question) -> Measurement:
-    return measurement_of(question, HERE, lambda: Outcome(Timing(0.01, 0.009, 0.1, 7)))
+def answer(question: BenchQuestion) -> Measurement:
+    return measurement_of(question, HERE, lambda: CampaignOutcome(Timing(0.01, 0.009, 0.1, 7)))
 
 
-def engine(questions: Iterable[Question]) -> Iterator[Measurement]:
+def engine(questions: Iterable[BenchQuestion]) -> Iterator[Measurement]:
     return (answer(question) for question in questions)
 
 
@@ -39,7 +39,7 @@ def test_every_question_becomes_one_row(file: Path) -> None:
 
 
 def test_an_interrupted_campaign_resumes_without_a_lost_or_doubled_row(file: Path) -> None:
-    def interrupted(questions: Iterable[Question]) -> Iterator[Measurement]:
+    def interrupted(questions: Iterable[BenchQuestion]) -> Iterator[Measurement]:
         for question in questions:
             if question.key == "q3":
                 raise KeyboardInterrupt
@@ -61,7 +61,7 @@ def test_what_is_measured_already_is_refused_without_resume(file: Path) -> None:
 
 
 def test_a_budget_is_kept_and_the_rest_is_left(file: Path) -> None:
-    def slow(questions: Iterable[Question]) -> Iterator[Measurement]:
+    def slow(questions: Iterable[BenchQuestion]) -> Iterator[Measurement]:
         for question in questions:
             time.sleep(0.1)
             yield answer(question)
@@ -75,13 +75,13 @@ def test_a_budget_is_kept_and_the_rest_is_left(file: Path) -> None:
 def test_no_question_gets_more_time_than_is_left(file: Path) -> None:
     limits = []
 
-    def watched(questions: Iterable[Question]) -> Iterator[Measurement]:
+    def watched(questions: Iterable[BenchQuestion]) -> Iterator[Measurement]:
         for question in questions:
             limits.append(question.limit_seconds)
             yield answer(question)
 
     with Appender(file) as out:
-        run([Question("op", "long", {}, 100.0)], out, HERE, budget_seconds=30.0, engine=watched)
+        run([BenchQuestion("op", "long", {}, 100.0)], out, HERE, budget_seconds=30.0, engine=watched)
     assert 25.0 < limits[0] <= 30.0
 
 
@@ -112,7 +112,7 @@ def test_zero_budget_is_refused(file: Path) -> None:
     ],
 )
 def test_a_failed_configuration_is_a_row_with_its_reason(problem: Exception, expected: str) -> None:
-    def run_it() -> Outcome:
+    def run_it() -> CampaignOutcome:
         raise problem
 
     row = measurement_of(QUESTIONS[0], HERE, run_it)

@@ -23,7 +23,7 @@ from epochcast.measure.bench.collectives_bench import (
 )
 from epochcast.measure.bench.link_fit import link_fits
 from epochcast.measure.bench.machine_fingerprint import machine
-from epochcast.measure.bench.measurements import Appender, Machine, Measurement, read
+from epochcast.measure.bench.measurements import Appender, MeasuredMachine, Measurement, read
 from epochcast.predict.comm.allreduce import all_reduce_seconds
 
 
@@ -89,7 +89,7 @@ def test_a_child_that_dies_tells_its_last_line() -> None:
 
 def row(name: str, ranks: int, size_bytes: int, seconds: float) -> Measurement:
     asked = question_of(name, ranks, size_bytes)
-    return Measurement(asked.kind, asked.key, Machine("m"), asked.ask, seconds, low_seconds=seconds)
+    return Measurement(asked.kind, asked.key, MeasuredMachine("m"), asked.ask, seconds, low_seconds=seconds)
 
 
 @given(

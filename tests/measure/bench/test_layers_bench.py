@@ -5,10 +5,10 @@ import torch
 
 from epochcast.errors import UnknownName
 from epochcast.measure.bench.campaign import measure
-from epochcast.measure.bench.layers_bench import METHODS, Layer, _as_in_report, _in_network, draw_layers, questions
+from epochcast.measure.bench.layers_bench import METHODS, BenchLayer, _as_in_report, _in_network, draw_layers, questions
 from epochcast.measure.bench.random_shapes import OpLimits
 
-LAYER = Layer("conv2d", 2, 3, 4, 8, 3, 1, 1, "relu", "adam")
+LAYER = BenchLayer("conv2d", 2, 3, 4, 8, 3, 1, 1, "relu", "adam")
 
 
 # by hand: 2 · 2 samples · 8² pixels · 3² taps · 3 · 4 channels

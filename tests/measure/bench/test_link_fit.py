@@ -4,13 +4,13 @@ import pytest
 
 from epochcast.errors import EpochcastError
 from epochcast.measure.bench.link_fit import asked, link_fits
-from epochcast.measure.bench.measurements import Machine, Measurement
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 
 ASK: dict[str, Any] = {"backend": "gloo", "collective": "all_reduce", "ranks": 2, "size_bytes": 1024}
 
 
 def row(seconds: float, **ask: Any) -> Measurement:
-    return Measurement("collective", "c", Machine("m"), {**ASK, **ask}, seconds=seconds)
+    return Measurement("collective", "c", MeasuredMachine("m"), {**ASK, **ask}, seconds=seconds)
 
 
 def test_a_link_is_fitted_to_two_sizes() -> None:

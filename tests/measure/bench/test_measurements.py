@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochcast.errors import BadInput
-from epochcast.measure.bench.measurements import Appender, Machine, Measurement, read
+from epochcast.measure.bench.measurements import Appender, MeasuredMachine, Measurement, read
 
-HERE = Machine("abc", {"cpu": "a processor", "threads": 2})
+HERE = MeasuredMachine("abc", {"cpu": "a processor", "threads": 2})
 
 
-def row(key: str, seconds: float = 0.5, machine: Machine = HERE) -> Measurement:
+def row(key: str, seconds: float = 0.5, machine: MeasuredMachine = HERE) -> Measurement:
     return Measurement("op", key, machine, {"device": "cpu", "ops": {}}, seconds, 0.4, 0.1, 7, None)
 
 
@@ -36,7 +36,7 @@ def test_a_machine_is_written_once_before_its_rows(file: Path) -> None:
 
 
 def test_a_second_campaign_appends(file: Path) -> None:
-    there = Machine("def", {"cpu": "another"})
+    there = MeasuredMachine("def", {"cpu": "another"})
     with Appender(file) as out:
         assert out.before.keys(HERE) == {"one", "two", "three"}
         out.append(row("one", machine=there))

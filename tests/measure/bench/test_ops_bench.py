@@ -10,14 +10,14 @@ from epochcast.describe.graph.serialization import ops_from_json
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import UnknownName
 from epochcast.measure.bench import ops_bench as ops
-from epochcast.measure.bench.campaign import Question, measure
+from epochcast.measure.bench.campaign import BenchQuestion, measure
 from epochcast.measure.bench.random_shapes import forward_and_backward
 
 points = st.lists(st.tuples(st.floats(-10, 10), st.floats(-10, 10)), min_size=1, max_size=30)
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[Question]:
+def asked() -> list[BenchQuestion]:
     return ops.questions("cpu", draws=150)
 
 
@@ -32,20 +32,20 @@ def test_an_order_holds_every_point_once(points: list[tuple[float, float]]) -> N
     assert sorted(ops.farthest_first(np.array(points))) == list(range(len(points)))
 
 
-def test_heavy_classes_come_first_and_every_beginning_is_mixed(asked: list[Question]) -> None:
+def test_heavy_classes_come_first_and_every_beginning_is_mixed(asked: list[BenchQuestion]) -> None:
     first = [op_class(op.kind, op) for q in asked[:40] for op in ops_from_json(q.ask["ops"])]
     assert {OpClass.CONV, OpClass.LINEAR, OpClass.CONV_POINTWISE, OpClass.ELEMENTWISE, OpClass.UPDATE} <= set(first)
     assert first.count(OpClass.CONV) >= 3
 
 
-def test_questions_differ_and_come_from_the_seed_alone(asked: list[Question]) -> None:
+def test_questions_differ_and_come_from_the_seed_alone(asked: list[BenchQuestion]) -> None:
     keys = [q.key for q in asked]
     assert len(set(keys)) == len(keys)
     assert keys == [q.key for q in ops.questions("cpu", draws=150)]
     assert keys != [q.key for q in ops.questions("cpu", seed=1, draws=150)]
 
 
-def test_forward_and_backward_are_asked_apart(asked: list[Question]) -> None:
+def test_forward_and_backward_are_asked_apart(asked: list[BenchQuestion]) -> None:
     phases = [[op.phase for op in ops_from_json(q.ask["ops"])] for q in asked]
     assert all(len(p) == 1 for p in phases)
     assert {p for (p,) in phases} == set(Phase)

@@ -14,11 +14,11 @@ ray = pytest.importorskip("ray")
 
 from epochcast.errors import BadInput, MissingExtra  # noqa: E402
 from epochcast.measure.bench import campaign  # noqa: E402
-from epochcast.measure.bench.campaign import Question  # noqa: E402
-from epochcast.measure.bench.measurements import Appender, Machine, Measurement, read  # noqa: E402
+from epochcast.measure.bench.campaign import BenchQuestion  # noqa: E402
+from epochcast.measure.bench.measurements import Appender, MeasuredMachine, Measurement, read  # noqa: E402
 from epochcast.measure.bench.ray_campaign import fleet  # noqa: E402
 
-HERE = Machine("here", {})
+HERE = MeasuredMachine("here", {})
 STORE_BYTES = 100 * 2**20
 
 
@@ -38,7 +38,7 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def story(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, campaign.Report]:
+def story(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, campaign.CampaignReport]:
     """A campaign that is interrupted, then resumed; a node is killed in the middle, and one question kills workers.
 
     The file, how many rows the interrupted half left in it, and the report of the second half.
@@ -56,21 +56,21 @@ def story(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
     with pytest.raises(KeyboardInterrupt):
         run(cluster, questions(24), path, measure=pretended(), progress=interrupt)
     before = lines(path)
-    asked = [Question("op", "op/deadly", {"deadly": True}), *questions(24)]
+    asked = [BenchQuestion("op", "op/deadly", {"deadly": True}), *questions(24)]
     return path, before, run(cluster, asked, path, measure=pretended(), progress=kill_one, resume=True)
 
 
-def questions(count: int) -> list[Question]:
-    return [Question("op", f"op/{number}", {"number": number}) for number in range(count)]
+def questions(count: int) -> list[BenchQuestion]:
+    return [BenchQuestion("op", f"op/{number}", {"number": number}) for number in range(count)]
 
 
-def pretended(seconds: float = 0.2, meeting: Path | None = None) -> Callable[[Question], Measurement]:
+def pretended(seconds: float = 0.2, meeting: Path | None = None) -> Callable[[BenchQuestion], Measurement]:
     """A measurement that takes so long, says when, and kills its process where the question is "deadly".
 
     With a place to meet, it first waits until two devices measure at once.
     """
 
-    def measure(question: Question) -> Measurement:
+    def measure(question: BenchQuestion) -> Measurement:
         from time import sleep, time
 
         began = time()
@@ -83,13 +83,13 @@ def pretended(seconds: float = 0.2, meeting: Path | None = None) -> Callable[[Qu
         sleep(seconds)
         gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         details = {"began": began, "ended": time(), "gpu": gpu, "limit": question.limit_seconds}
-        machine = Machine("there", {})
+        machine = MeasuredMachine("there", {})
         return Measurement(question.kind, question.key, machine, question.ask, seconds, repeats=1, details=details)
 
     return measure
 
 
-def run(cluster: Any, asked: list[Question], path: Path, **more: Any) -> campaign.Report:
+def run(cluster: Any, asked: list[BenchQuestion], path: Path, **more: Any) -> campaign.CampaignReport:
     fleet_options = {name: more.pop(name) for name in ("device", "measure", "budget_seconds") if name in more}
     with Appender(path) as out, fleet(cluster.address, **fleet_options) as engine:
         return campaign.run(asked, out, HERE, engine=engine, **more)
@@ -115,24 +115,26 @@ def by(rows: tuple[Measurement, ...], what: str) -> dict[str, list[Measurement]]
     return groups
 
 
-def test_an_interrupted_campaign_goes_on_where_it_was(story: tuple[Path, int, campaign.Report]) -> None:
+def test_an_interrupted_campaign_goes_on_where_it_was(story: tuple[Path, int, campaign.CampaignReport]) -> None:
     _, before, report = story
     assert (before, report.measured_before, report.measured, report.left) == (3, 3, 22, 0)
 
 
-def test_the_work_of_a_lost_node_is_redone_and_no_row_is_doubled(story: tuple[Path, int, campaign.Report]) -> None:
+def test_the_work_of_a_lost_node_is_redone_and_no_row_is_doubled(
+    story: tuple[Path, int, campaign.CampaignReport],
+) -> None:
     path, *_ = story
     assert lines(path) == 25
     assert keys(path) == sorted(["op/deadly", *(question.key for question in questions(24))])
 
 
-def test_a_node_measures_one_thing_at_a_time(story: tuple[Path, int, campaign.Report]) -> None:
+def test_a_node_measures_one_thing_at_a_time(story: tuple[Path, int, campaign.CampaignReport]) -> None:
     nodes = by(tuple(row for row in read(story[0]).rows if row.failed is None), "node")
     assert len(nodes) >= 2
     assert not any(overlapping(rows) for rows in nodes.values())
 
 
-def test_a_question_that_kills_its_worker_is_a_failed_row(story: tuple[Path, int, campaign.Report]) -> None:
+def test_a_question_that_kills_its_worker_is_a_failed_row(story: tuple[Path, int, campaign.CampaignReport]) -> None:
     (failed,) = [row.failed for row in read(story[0]).rows if row.failed]
     assert failed.startswith("unsupported: its worker process died 3 times")
 

@@ -19,7 +19,7 @@ from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import read_runs
 from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.cost.scaled import Scaled
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 ANALYTIC = find_cost_model("analytic")
 
@@ -249,7 +249,7 @@ def op(**cells: Any) -> dict[str, Any]:
 def test_an_op_timed_alone_lasts_as_long_as_its_kernel_or_its_call() -> None:
     table = pl.DataFrame([op(m=4096, n=4096, k=4096), op(m=2, n=2, k=2)])
     found = evaluate(table, cost_model=ANALYTIC)
-    kernels = ANALYTIC.costs(op_columns(table), find_device("V100"), Setting()).mid
+    kernels = ANALYTIC.costs(op_columns(table), find_device("V100"), SoftwareSetting()).mid
     assert kernels[1] < CALL_SECONDS["matmul"]
     assert found.predicted.mid_seconds == pytest.approx([kernels[0], CALL_SECONDS["matmul"]], rel=1e-2)
 

@@ -1,9 +1,9 @@
 from epochcast.measure.evaluate.refusals import refusals
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 
 
-def failures(*reasons: str) -> list[Failure]:
-    return [Failure(index, f"net{index}", reason) for index, reason in enumerate(reasons)]
+def failures(*reasons: str) -> list[FailedRow]:
+    return [FailedRow(index, f"net{index}", reason) for index, reason in enumerate(reasons)]
 
 
 def test_reasons_that_differ_in_a_name_are_one() -> None:

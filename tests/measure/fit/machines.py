@@ -10,17 +10,17 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import ops_to_json, recipe_to_json
 from epochcast.describe.graph.trace import Columns, columns_of
 from epochcast.hardware.host_device import detect_host
-from epochcast.measure.bench.measurements import Machine, Measurement
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 from epochcast.measure.bench.random_shapes import OpLimits, draw
 
 LAUNCH_SECONDS, FLOPS_PER_SECOND, BYTES_PER_SECOND = 6e-6, 4e10, 5e9
 HOST_SECONDS = 2e-5
 
 
-def machine() -> Machine:
+def machine() -> MeasuredMachine:
     """This host's processors by name, so that `--device local` means them."""
     host = detect_host()
-    return Machine("made-up", {"cpu": host.name, "cores": host.compute_units, "device": "cpu", "threads": 1})
+    return MeasuredMachine("made-up", {"cpu": host.name, "cores": host.compute_units, "device": "cpu", "threads": 1})
 
 
 def op_seconds(columns: Columns) -> np.ndarray[Any, Any]:

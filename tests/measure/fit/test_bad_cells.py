@@ -13,7 +13,7 @@ from epochcast.measure.evaluate.predicted import Predicted
 from epochcast.measure.evaluate.scored_rows import scored
 from epochcast.measure.evaluate.scores import grouped_scores, scores
 from epochcast.measure.fit.calibrate import calibrate
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 from epochcast.predict.cost.cost_models import find_cost_model
 
 ANALYTIC = find_cost_model("analytic")
@@ -70,7 +70,7 @@ def test_groups_have_the_figures_of_their_rows() -> None:
     low, high = 0.8 * mid, 1.2 * mid
     keys = [f"g{i}" for i in random.integers(0, 4, 60)]
     is_failed = random.uniform(size=60) < 0.2
-    failures = tuple(Failure(int(i), "net", "no reason") for i in np.flatnonzero(is_failed))
+    failures = tuple(FailedRow(int(i), "net", "no reason") for i in np.flatnonzero(is_failed))
     part = Predicted(measured, low, mid, high, failures, {"device": keys}, ~is_failed)
     found = grouped_scores(scored(part, pl.DataFrame({"system": keys}), (), 0).lazy(), ["device"])
     assert list(found) == sorted(found, key=lambda key: (-found[key].n, key))

@@ -10,7 +10,7 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import recipe_to_json
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
-from epochcast.measure.bench.measurements import Machine, Measurement
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 from epochcast.measure.evaluate.evaluate import evaluate
 from epochcast.measure.fit.calibrate import calibrate
 from epochcast.measure.fit.local_steps import fit_steps
@@ -50,7 +50,7 @@ def test_calibrate_refuses_rows_of_code(evil: Path) -> None:
 
 def test_fit_refuses_rows_of_code(evil: Path) -> None:
     question = {"device": "cpu", "backend": "torch", "model": "evil.py:factory", "recipe": recipe_to_json(Recipe(2))}
-    row = Measurement("model", "step", Machine("m"), question, seconds=0.1)
+    row = Measurement("model", "step", MeasuredMachine("m"), question, seconds=0.1)
     found = fit_steps([row], None, find_device("V100"), lambda part: None)  # type: ignore[arg-type]  # it is not asked
     assert "would run Python code" in found.unused[0]
     assert not evil.exists()

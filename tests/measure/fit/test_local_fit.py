@@ -9,17 +9,17 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.host_device import detect_host
-from epochcast.measure.bench.measurements import Machine, Measurement
-from epochcast.measure.fit.local_fit import Fitted, fit_local
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
+from epochcast.measure.fit.local_fit import FittedDevice, fit_local
 from epochcast.predict.cost.cost_contract import check_op_cost
 from epochcast.predict.cost.local_file import from_text, to_text
-from epochcast.predict.cost.software_setting import TODAY, Setting
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 
 NETWORKS = ("mnist_cnn_2conv", "alexnet", "squeezenet1_1", "resnet18")
 
 
 @cache
-def fitted() -> Fitted:
+def fitted() -> FittedDevice:
     rows = [*op_rows(260), *step_rows(NETWORKS, factor=1.2), *collective_rows()]
     return fit_local(rows, date="2026-11-16")
 
@@ -70,7 +70,7 @@ def test_another_device_gets_no_answer() -> None:
 def test_a_framework_nobody_measured_is_answered_as_pytorch() -> None:
     columns = find_model("mnist_cnn").trace(Recipe(8)).columns
     model = fitted().model
-    one, other = (model.costs(columns, detect_host(), Setting(framework=f)) for f in ("pytorch", "tensorflow"))
+    one, other = (model.costs(columns, detect_host(), SoftwareSetting(framework=f)) for f in ("pytorch", "tensorflow"))
     assert np.array_equal(one.mid, other.mid)
 
 
@@ -100,7 +100,7 @@ def test_no_ops_at_all_are_refused() -> None:
 
 
 def test_rows_of_another_machine_are_named_not_used() -> None:
-    other = Machine("other", {**machine().facts, "cpu": "another"})
+    other = MeasuredMachine("other", {**machine().facts, "cpu": "another"})
     strange = [Measurement("op", r.key, other, r.question, 1.0, 1.0, 0.0, 1) for r in op_rows(5)]
     answer = fit_local([*op_rows(40), *strange], date="")
     assert answer.ops == 40
@@ -108,7 +108,7 @@ def test_rows_of_another_machine_are_named_not_used() -> None:
 
 
 def test_measurements_of_another_processor_are_fitted_where_they_were_made() -> None:
-    other = Machine("other", {**machine().facts, "cpu": "another"})
+    other = MeasuredMachine("other", {**machine().facts, "cpu": "another"})
     strange = [Measurement("op", r.key, other, r.question, 1.0, 1.0, 0.0, 1) for r in op_rows(12)]
     with pytest.raises(
         BadInput, match=r"the measurements are of another, this is .*; fit them where they were measured"

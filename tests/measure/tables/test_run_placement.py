@@ -12,7 +12,7 @@ from epochcast.measure.tables.run_placement import (
     run_placement,
     strategy_of,
 )
-from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 
 DGX_NET = (
     "NVLINK 3.0, NVSWITCH 2.0 600GB/s | net: Management: 1x Ethernet 40Gb/Sec, Compute: 8x ConnectX-6 IB HDR 200Gb/Sec"
@@ -20,7 +20,7 @@ DGX_NET = (
 CUT = "NVLINK 3.0, NVSWITCH 2.0 | net: Storage: 2x ConnectX-6 IB HDR 200Gb/sec, Management: 1x Ethernet, Compute: 8x C"
 
 
-def run(**cells: Any) -> Run:
+def run(**cells: Any) -> MeasuredRun:
     row = {"model": "resnet50", "device": "V100", "batch_per_gpu": 32, "step_seconds": 0.1, "gpus": 8, **cells}
     runs, failures = read_runs([row])
     assert failures == []

@@ -5,10 +5,10 @@ import pytest
 
 from epochcast.errors import BadInput
 from epochcast.observe.history.correction_shares import shares_of
-from epochcast.observe.history.fitted_model import Shares
+from epochcast.observe.history.fitted_model import CorrectionShares
 from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet
-from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.seen_columns import SeenColumns
 
 
 def test_who_errs_less_counts_more() -> None:
@@ -41,15 +41,15 @@ def test_a_single_row_does_not_decide() -> None:
 
 def test_mixed_by_hand() -> None:
     """c = 1; shares .25 and .5 of 3 and 5: 1 + .25·2 + .5·4 = 3.5; of a new row 1 + .75·(4 − 1)."""
-    shares = Shares((0.25, 0.5), 1.0, Seen({}, {}))
+    shares = CorrectionShares((0.25, 0.5), 1.0, SeenColumns({}, {}))
     assert shares.mixed(np.array([[3.0, 3.0], [5.0, 5.0]]), np.array([False, True])) == pytest.approx([3.5, 3.25])
 
 
 def test_shares_beyond_one_are_refused() -> None:
     with pytest.raises(BadInput, match="shares are 0 or more"):
-        Shares((0.9, 0.9), 0.0, Seen({}, {}))
+        CorrectionShares((0.9, 0.9), 0.0, SeenColumns({}, {}))
     with pytest.raises(BadInput, match="shares are 0 or more"):
-        Shares((float("nan"),), 0.0, Seen({}, {}))
+        CorrectionShares((float("nan"),), 0.0, SeenColumns({}, {}))
 
 
 def test_a_longer_job_is_no_new_one(known: LearningSet) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.observe.history.gaussian_process import Blocks, Deviations, Process, covariance
+from epochcast.observe.history.gaussian_process import Blocks, Deviations, HistoryProcess, covariance
 from epochcast.observe.history.models.process_fit import Repeated, _negative_likelihood, fit_process, repeated
 
 BLOCKS = Blocks(numbers=2, groups=(2, 3))
@@ -112,6 +112,6 @@ def test_rows_that_do_not_fit_are_refused() -> None:
     rows, target = table(20)
     process = fit_process(rows, target, BLOCKS, 0)
     document = process.as_dict()
-    assert Process.from_dict(document).values(rows) == pytest.approx(process.values(rows), abs=1e-9)
+    assert HistoryProcess.from_dict(document).values(rows) == pytest.approx(process.values(rows), abs=1e-9)
     with pytest.raises(BadInput):
-        Process.from_dict({**document, "deviations": document["deviations"][:-1]})
+        HistoryProcess.from_dict({**document, "deviations": document["deviations"][:-1]})

@@ -8,7 +8,7 @@ from epochcast.observe.history.job_table_reader import read_frame
 from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet, learning_set
 from epochcast.observe.history.model_file import HistoryModel
-from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.seen_columns import SeenColumns
 
 
 def test_the_quantile_by_hand() -> None:
@@ -59,7 +59,7 @@ def test_an_unseen_category_has_a_wider_interval(known: LearningSet) -> None:
 
 
 def test_a_number_beyond_those_seen_is_new(known: LearningSet) -> None:
-    seen = Seen.of(known.inputs)
+    seen = SeenColumns.of(known.inputs)
     from dataclasses import replace
 
     jobs = known.inputs.take([0, 0])
@@ -94,11 +94,11 @@ def test_a_network_on_a_device_on_which_it_never_ran_is_new() -> None:
         {"model": np.array(["b", "b", "a", "a", "c"]), "device": np.array(["T4", "V100", "V100", "V100", "T4"])},
     )
     of_batch = "batch_per_gpu of this model on this device"
-    seen = Seen.of(learned)
+    seen = SeenColumns.of(learned)
     assert seen.news(asked) == [("model on this device",), (of_batch,), (of_batch,), (), ("model",)]
-    assert Seen.from_dict(seen.as_dict()) == seen
+    assert SeenColumns.from_dict(seen.as_dict()) == seen
     assert not seen.is_new(asked.take([])).any() and seen.news(asked.take([])) == []
-    assert Seen.of(learned, has_pairs=False).news(asked)[:3] == [(), (), ()]
+    assert SeenColumns.of(learned, has_pairs=False).news(asked)[:3] == [(), (), ()]
 
 
 def test_a_respect_that_could_not_be_tried_is_as_wide_as_it_was_for_others() -> None:

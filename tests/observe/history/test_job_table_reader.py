@@ -82,11 +82,11 @@ def test_outcomes_and_columns_that_say_nothing_are_no_features(past: list[dict[s
 
 
 def test_runs_of_the_store_are_a_table(tmp_path: Path) -> None:
-    from epochcast.observe.store.store_rows import Place
+    from epochcast.observe.store.store_rows import RunPlace
     from epochcast.predict.forecast.job import Job
 
     with open_store(str(tmp_path / "store.db")) as store:
-        run = store.open_run("one", job=Job("resnet50", batch=64), place=Place("V100", gpus=2))
+        run = store.open_run("one", job=Job("resnet50", batch=64), place=RunPlace("V100", gpus=2))
         store.note(run.id, state="ended", step_seconds=0.25, elapsed_seconds=100.0)
         (row,) = runs_of_store(store).to_dicts()
     wanted = {"model": "resnet50", "batch_per_gpu": 64, "device": "V100", "gpus": 2, "step_seconds": 0.25}

@@ -6,7 +6,7 @@ from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.history.design import Design, Term, design_of
-from epochcast.observe.history.fitted_model import Fitted
+from epochcast.observe.history.fitted_model import FittedModel
 from epochcast.observe.history.job_table import Jobs
 from epochcast.observe.history.job_table_reader import read_frame
 from epochcast.observe.history.learner import learn
@@ -21,7 +21,7 @@ from epochcast.observe.history.models.tree_models import extra_trees
 def test_every_model_predicts_the_same_after_it_was_written_down(name: str, known: LearningSet) -> None:
     options = {"trees": 5} if name == "random_forest" else {}
     fitted = find_kind(name).fit(known, options, 0)
-    again = Fitted.from_dict(fitted.as_dict())
+    again = FittedModel.from_dict(fitted.as_dict())
     predicted = fitted.predict(known.inputs)
     assert np.array_equal(again.predict(known.inputs), predicted)
     assert (predicted > 0).all() and np.isfinite(predicted).all()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.observe.logs.log_follower import Follower, follow
+from epochcast.observe.logs.log_follower import LogFollower, follow
 from epochcast.observe.logs.log_lines import LONGEST_LINE_BYTES
 from epochcast.observe.logs.log_reader import LogReader, NoTraining, candidate_lines, read_log
 from epochcast.observe.logs.observation import Observation
@@ -219,7 +219,7 @@ def test_lines_without_times_are_timed_by_when_they_come(tmp_path: Path, monkeyp
     now = [100.0]
     monkeypatch.setattr("epochcast.observe.logs.log_follower.time.monotonic", lambda: now[0])
     log = tmp_path / "a.log"
-    follower = Follower(log)
+    follower = LogFollower(log)
     found = []
     with log.open("a") as file:
         for step in range(10, 60, 10):

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.interval import Interval
-from epochcast.observe.store.past_runs import NORMAL_90, Group, Past, expected_ratio, past_of, usual_errors
+from epochcast.observe.store.past_runs import NORMAL_90, Past, PastGroup, expected_ratio, past_of, usual_errors
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import Place
+from epochcast.observe.store.store_rows import RunPlace
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 
 JOB = Job("resnet50", batch=64, epochs=90)
-HERE = Place("V100")
+HERE = RunPlace("V100")
 ONE_RUN = usual_errors()["run"]
 
 
-def add_run(store: Store, ratio: float, job: Job = JOB, place: Place = HERE, steps: float = 1000.0) -> None:
+def add_run(store: Store, ratio: float, job: Job = JOB, place: RunPlace = HERE, steps: float = 1000.0) -> None:
     """A run that took `ratio` times its forecast."""
     run = store.open_run(job=job, place=place)
     store.add_forecast(Forecast("m", "V100", step_seconds=Interval(0.09, 0.1, 0.12)), run_id=run.id)
@@ -40,7 +40,7 @@ def test_three_runs_that_were_slower_say_so(store: Store) -> None:
 def test_more_epochs_are_the_same_job_and_another_batch_is_a_similar_one(store: Store) -> None:
     add_run(store, 1.1, Job("resnet50", batch=64, epochs=1))
     add_run(store, 2.0, Job("resnet50", batch=32))
-    add_run(store, 2.0, JOB, Place("V100", gpus=4))
+    add_run(store, 2.0, JOB, RunPlace("V100", gpus=4))
     past = past_of(store, JOB.as_dict(), HERE)
     assert past is not None and (past.same, past.similar) == (1, 2)
     assert 1.1 < past.ratio.mid < 1.25  # the similar ones weigh little
@@ -48,11 +48,11 @@ def test_more_epochs_are_the_same_job_and_another_batch_is_a_similar_one(store: 
 
 def test_other_models_other_devices_and_runs_that_just_began_say_nothing(store: Store) -> None:
     add_run(store, 2.0, Job("alexnet", batch=64))
-    add_run(store, 2.0, place=Place("A100"))
+    add_run(store, 2.0, place=RunPlace("A100"))
     add_run(store, 2.0, steps=5.0)
     store.open_run("no forecast", job=JOB, place=HERE)
     assert past_of(store, JOB.as_dict(), HERE) is None
-    assert past_of(store, JOB.as_dict(), Place()) is None
+    assert past_of(store, JOB.as_dict(), RunPlace()) is None
 
 
 def test_a_run_says_nothing_of_itself(store: Store) -> None:
@@ -62,14 +62,14 @@ def test_a_run_says_nothing_of_itself(store: Store) -> None:
 
 def test_one_run_by_hand() -> None:
     """Its spread is the usual one; so is that of the run to come: error² = 2s²."""
-    ratio = expected_ratio([Group(True, (log(1.2),))])
+    ratio = expected_ratio([PastGroup(True, (log(1.2),))])
     assert ratio.mid == pytest.approx(1.2)
     assert ratio.high / ratio.mid == pytest.approx(exp(NORMAL_90 * ONE_RUN * 2**0.5))
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=8), st.lists(st.floats(-1, 1), min_size=1, max_size=8))
 def test_the_width_is_never_zero_and_runs_of_the_same_job_weigh_more(same: list[float], similar: list[float]) -> None:
-    both = expected_ratio([Group(True, tuple(same)), Group(False, tuple(similar))])
+    both = expected_ratio([PastGroup(True, tuple(same)), PastGroup(False, tuple(similar))])
     assert both.high > both.mid * 1.01
     if len(same) >= len(similar):
         mine, theirs = sum(same) / len(same), sum(similar) / len(similar)

@@ -9,10 +9,10 @@ import pytest
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
-from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_errors import StoreError
-from epochcast.observe.store.store_rows import Attempt, ObservationRow, Place, StoredMeasurement
+from epochcast.observe.store.store_rows import Attempt, ObservationRow, RunPlace, StoredMeasurement
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 
@@ -87,7 +87,7 @@ def test_reports_of_no_run_are_refused(store: Store) -> None:
 
 
 def test_a_run_is_found_again_by_its_name_and_its_key(opened: Callable[[], Store]) -> None:
-    run = opened().open_run("ResNet, dritter Versuch ✓", place=Place("V100", 4, 2, "node7", {"rack": [1, 2.5]}))
+    run = opened().open_run("ResNet, dritter Versuch ✓", place=RunPlace("V100", 4, 2, "node7", {"rack": [1, 2.5]}))
     again = opened()
     assert again.open_run(run.name) == run == again.run(run.key) == again.run(run.name)
     with pytest.raises(UnknownName, match="no run called 'other'; known: ResNet"):
@@ -105,7 +105,7 @@ def test_a_name_that_cannot_be_typed_is_refused(store: Store, name: str) -> None
 
 
 def test_text_of_any_kind_is_kept_within_its_bound(store: Store) -> None:
-    run = store.open_run("r", source="\0\ud800" + "x" * 5000, place=Place("d" * 300))
+    run = store.open_run("r", source="\0\ud800" + "x" * 5000, place=RunPlace("d" * 300))
     assert run.source is not None and run.place.device is not None
     assert (len(run.source), len(run.place.device)) == (1000, 200) and run.source.startswith("?xx")
 
@@ -152,16 +152,18 @@ def test_a_forecast_comes_back_whole_and_stands_beside_its_run(store: Store) -> 
 def test_runs_are_listed_newest_first_and_by_what_is_asked(store: Store) -> None:
     for number, state in enumerate(["ended", "running", "failed"]):
         job = Job("resnet50" if number else "alexnet", batch=8)
-        store.open_run(f"r{number}", job=job, job_name="mine", state=state, place=Place("V100" if number else "A100"))
+        store.open_run(
+            f"r{number}", job=job, job_name="mine", state=state, place=RunPlace("V100" if number else "A100")
+        )
 
-    def named(wanted: Wanted) -> list[str]:
+    def named(wanted: RunFilter) -> list[str]:
         return [run.name for run in store.runs(wanted)]
 
-    assert named(Wanted()) == ["r2", "r1", "r0"]
-    assert named(Wanted(states=("ended", "failed"))) == ["r2", "r0"]
-    assert named(Wanted(model="resnet50", device="V100", job_name="mine")) == ["r2", "r1"]
-    assert named(Wanted(most=1, before_id=store.run("r2").id)) == ["r1"]
-    assert named(Wanted(seen_after_seconds=9e9)) == []
+    assert named(RunFilter()) == ["r2", "r1", "r0"]
+    assert named(RunFilter(states=("ended", "failed"))) == ["r2", "r0"]
+    assert named(RunFilter(model="resnet50", device="V100", job_name="mine")) == ["r2", "r1"]
+    assert named(RunFilter(most=1, before_id=store.run("r2").id)) == ["r1"]
+    assert named(RunFilter(seen_after_seconds=9e9)) == []
 
 
 def test_a_deleted_run_takes_what_was_seen_of_it_along(store: Store) -> None:

@@ -16,7 +16,7 @@ from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_export import BLOCK_ROWS, export_lines
 from epochcast.observe.store.store_import import import_lines
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import Attempt, ObservationRow, Place, StoredMeasurement
+from epochcast.observe.store.store_rows import Attempt, ObservationRow, RunPlace, StoredMeasurement
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 
@@ -26,7 +26,9 @@ ROWS = BLOCK_ROWS + 7
 def filled(store: Store) -> Store:
     """A store with one of everything, and numbers that are hard to write."""
     job = Job("resnet50", batch=64, epochs=90)
-    run = store.open_run("first ✓", job=job, job_name="mine", place=Place("V100", 2, 1, "host", {"a": [1 / 3, None]}))
+    run = store.open_run(
+        "first ✓", job=job, job_name="mine", place=RunPlace("V100", 2, 1, "host", {"a": [1 / 3, None]})
+    )
     store.record(
         run.id, [ObservationRow(step / 3, clock_seconds=step * 1e-7, loss=1 / (step + 1)) for step in range(ROWS)]
     )

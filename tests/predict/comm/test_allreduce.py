@@ -7,7 +7,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.link import Link
 from epochcast.predict.comm.allreduce import ALGORITHMS, PARTIAL, all_reduce_seconds
-from epochcast.predict.comm.protocol import Line, tuning
+from epochcast.predict.comm.protocol import ProtocolLine, tuning
 
 NVLINK = Link(latency_seconds=1e-6, bandwidth_bytes_per_second=100e9)
 ETHERNET = Link(latency_seconds=1e-5, bandwidth_bytes_per_second=1e9)
@@ -127,7 +127,7 @@ LINES = {protocol.name: protocol.lines for protocol in tuning().protocols}
 OWN = tuning().own_fractions["nvlink"]
 
 
-def ring_by_hand(line: Line, size_bytes: float) -> float:
+def ring_by_hand(line: ProtocolLine, size_bytes: float) -> float:
     """14 hops, 14 parts of eight by wire and a copy of the own part."""
     moved_bytes = size_bytes * (14 + OWN) / 8
     return line.start_seconds + 14 * line.hop_factor * 3.4e-6 + moved_bytes / (line.bandwidth_fraction * 100e9)

@@ -17,19 +17,19 @@ from epochcast.predict.comm.collectives import (
     all_to_all_seconds,
     reduce_scatter_seconds,
 )
-from epochcast.predict.comm.protocol import Line, Protocol, Tuning, fitted, tuning
+from epochcast.predict.comm.protocol import Protocol, ProtocolLine, Tuning, fitted, tuning
 
 NVLINK = Link(1e-6, 100e9, medium="nvlink")
 SWITCH = replace(NVLINK, sums_in_switch=True)
 NETWORK = Link(1e-5, 10e9, medium="rdma")
 ROUND = Tuning(
     protocols=(
-        Protocol("simple", {"nvlink": Line(10e-6, 2.0, 1.0), "rdma": Line(20e-6, 1.0, 0.5)}),
-        Protocol("ll", {"nvlink": Line(5e-6, 0.5, 0.25)}),
+        Protocol("simple", {"nvlink": ProtocolLine(10e-6, 2.0, 1.0), "rdma": ProtocolLine(20e-6, 1.0, 0.5)}),
+        Protocol("ll", {"nvlink": ProtocolLine(5e-6, 0.5, 0.25)}),
     ),
-    pairwise=(Protocol("simple", {"nvlink": Line(10e-6, 0.5, 0.8), "rdma": Line(20e-6, 0.1, 1.0)}),),
+    pairwise=(Protocol("simple", {"nvlink": ProtocolLine(10e-6, 0.5, 0.8), "rdma": ProtocolLine(20e-6, 0.1, 1.0)}),),
     own_fractions={"nvlink": 0.5},
-    switch_line=Line(30e-6, 2.0, 0.5),
+    switch_line=ProtocolLine(30e-6, 2.0, 0.5),
     tree_fraction=0.5,
 )
 FOUR = Group(1, 4, NVLINK, NETWORK)
@@ -61,7 +61,7 @@ def test_each_message_has_the_line_of_its_wire() -> None:
 def test_a_switch_sums_in_two_doublings_and_at_a_rate_of_the_bytes() -> None:
     four = Group(1, 4, SWITCH, NETWORK)
     assert nccl.switch_sum(GIGABYTE, four, ROUND) == pytest.approx(30e-6 + 2 * 2e-6 + 0.02)
-    faster = replace(ROUND, switch_line=Line(0.0, 0.0, 1.0))
+    faster = replace(ROUND, switch_line=ProtocolLine(0.0, 0.0, 1.0))
     assert nccl.all_reduce(GIGABYTE, four, faster) == pytest.approx(0.01)
     assert nccl.all_reduce(GIGABYTE, FOUR, faster) > 0.015  # no such switch
     assert nccl.all_reduce(GIGABYTE, Group(2, 4, SWITCH, NETWORK), faster) > 0.1  # nor between boxes

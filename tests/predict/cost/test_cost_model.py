@@ -8,10 +8,10 @@ from tests.every import every
 from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.cost_contract import BrokenContract, check_op_cost
+from epochcast.predict.cost.cost_contract import BrokenCostContract, check_op_cost
 from epochcast.predict.cost.cost_model import Chain, Costs, Unanswered
 from epochcast.predict.cost.cost_models import COST_MODELS, find_cost_model
-from epochcast.predict.cost.software_setting import TODAY, Setting
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 
 Step = Callable[..., Trace]
 
@@ -25,7 +25,7 @@ class Every:
     nth: int = 1
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         mid = np.full(len(columns), np.nan)
         mid[:: self.nth] = self.seconds
         return Costs.by(self.name, mid, mid, mid)
@@ -100,7 +100,7 @@ class Flawed:
     name: str = "flawed"
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         mid = 1e-6 + columns.flops / 1e12
         match self.flaw:
             case "changes the trace":
@@ -120,7 +120,7 @@ class Flawed:
     "flaw", ["changes the trace", "not finite", "not positive", "cheaper with more work", "answers for"]
 )
 def test_the_contract_finds_a_flaw_and_names_it(flaw: str, step: Step, device: Device) -> None:
-    with pytest.raises(BrokenContract, match=f"flawed .*{flaw}"):
+    with pytest.raises(BrokenCostContract, match=f"flawed .*{flaw}"):
         check_op_cost(Flawed(flaw), step("conv_net"), device)
 
 
@@ -132,11 +132,11 @@ def test_the_contract_finds_a_dice_thrower(step: Step, device: Device) -> None:
         name: str = "dice"
         is_monotone: bool = False
 
-        def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
             mid = generator.random(len(columns))
             return Costs.by(self.name, mid, mid, mid)
 
-    with pytest.raises(BrokenContract, match="dice gives different results for the same trace"):
+    with pytest.raises(BrokenCostContract, match="dice gives different results for the same trace"):
         check_op_cost(Dice(), step("conv_net"), device)
 
 

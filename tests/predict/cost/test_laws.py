@@ -15,7 +15,7 @@ from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.cost.laws import WINOGRAD, bounds_by_single, lawful, least_seconds
 from epochcast.predict.cost.learned import load_learned
 from epochcast.predict.cost.product import product_columns
-from epochcast.predict.cost.software_setting import TODAY, Setting
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 
 V100, T4 = find_device("V100"), find_device("T4")
 LARGE = (8192, 8192, 8192)
@@ -26,11 +26,11 @@ class Odd:
 
     name, is_monotone = "odd", False
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         mid = np.where(columns.element_bytes < 4, 1.0, 1e-3)
         return Costs.by(self.name, 0.5 * mid, mid, 2 * mid)
 
-    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+    def seconds(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Array:
         return self.costs(columns, device, setting).mid
 
 

@@ -33,7 +33,7 @@ from epochcast.predict.cost.learned import (
 from epochcast.predict.cost.op_bounds import GROUPS, TOWERS, as_run, caps, log_bounds, op_groups
 from epochcast.predict.cost.product import product_columns
 from epochcast.predict.cost.roofline import Analytic, bounds
-from epochcast.predict.cost.software_setting import TODAY, Setting
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.cost.waves import TILES
 
 # No board has so many multiprocessors.
@@ -47,7 +47,7 @@ def trace() -> Trace:
 
 def flat_net(trace: Trace, *outputs: float, unsure: float = 0.0) -> Learned:
     """Nets whose last layer ignores its input and always says `outputs`, one for each power; no law but the bound."""
-    width = features(trace.columns, Setting()).shape[1]
+    width = features(trace.columns, SoftwareSetting()).shape[1]
     document = {
         "spreads": {
             "known": [0.9, 1.1],
@@ -82,7 +82,7 @@ def test_a_flat_net_by_hand(trace: Trace) -> None:
     g = np.array([kept.math_fraction(math) for math in OP_MATHS])[columns.math]
     arithmetic = compute / np.where(columns.is_matrix, g, kept.vector_fraction)
     bound = np.maximum(arithmetic, memory / kept.bandwidth_fraction)
-    factor = np.array([kept.group_factors[GROUPS[place]] for place in op_groups(columns, Setting())])
+    factor = np.array([kept.group_factors[GROUPS[place]] for place in op_groups(columns, SoftwareSetting())])
     factor = factor * kept.generation_factors["pytorch_2"]
     expected = np.maximum(factor * bound * 2 * np.exp(-caps(columns)), KERNEL_SECONDS)
     assert flat_net(trace, *only_bound(0.0)).costs(trace.columns, device, TODAY).mid == pytest.approx(
@@ -139,7 +139,7 @@ def test_fp32_products_have_an_interval_of_their_own(trace: Trace) -> None:
 def test_an_op_has_quantiles_of_its_own(trace: Trace) -> None:
     """Asked alone it lies between e^-softplus(1) and e^softplus(1) of the middle; in a step it shares the step's."""
     model, device = flat_net(trace, *only_bound(0.0), unsure=1.0), find_device("P100-PCIE-16GB")
-    alone = model.alone(trace.columns, device, Setting())
+    alone = model.alone(trace.columns, device, SoftwareSetting())
     assert alone.high / alone.mid == pytest.approx(exp(log1p(exp(1.0))))
     assert alone.low / alone.mid == pytest.approx(exp(-log1p(exp(1.0))))
 
@@ -201,7 +201,7 @@ def test_more_flops_or_bytes_never_make_an_op_cheaper(flops: float, traffic: flo
         written_bytes=traffic * columns.written_bytes,
     )
     less, larger = (
-        load_learned().costs(c, find_device("T4"), Setting()).mid[columns.is_matrix] for c in (columns, more)
+        load_learned().costs(c, find_device("T4"), SoftwareSetting()).mid[columns.is_matrix] for c in (columns, more)
     )
     assert np.all(larger >= less * (1 - 1e-12))
 

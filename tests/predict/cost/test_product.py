@@ -10,7 +10,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.catalogue import find_device
 from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.cost.product import Product, parse_product, product_columns, with_product
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 A100, LEARNED = find_device("A100"), find_cost_model("learned")
 
@@ -55,7 +55,7 @@ def test_a_product_in_no_format_of_products_is_refused() -> None:
 
 def seconds_of(product: Product, precision: str, device: object) -> float:
     columns = product_columns((product.m, product.n, product.k), precision)
-    return float(LEARNED.costs(columns, device, Setting()).mid[0])  # type: ignore[arg-type]
+    return float(LEARNED.costs(columns, device, SoftwareSetting()).mid[0])  # type: ignore[arg-type]
 
 
 @every("precision", ["fp32", "tf32", "fp16", "bf16"])

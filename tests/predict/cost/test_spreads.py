@@ -15,7 +15,7 @@ from epochcast.hardware.sustained import Sustained
 from epochcast.predict.cost import spreads as spreads_module
 from epochcast.predict.cost.learned import load_learned
 from epochcast.predict.cost.product import product_columns
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.predict.cost.spreads import Spread, Spreads, step_kind
 
 KNOWN, UNSEEN = Spread(0.8, 1.25), Spread(0.2, 5.0)
@@ -52,19 +52,19 @@ def spread(
         return Sustained({"fp32": 1.0}, 1.0, 1.0, {}, known_kinds=kinds, sister_kinds=sister_kinds)
 
     monkeypatch.setattr(spreads_module, "sustained", table)
-    return SPREADS.of(columns, DEVICE, Setting(channels_last=channels_last))
+    return SPREADS.of(columns, DEVICE, SoftwareSetting(channels_last=channels_last))
 
 
 @pytest.mark.parametrize(
     ("precision", "mode", "setting", "kind"),
     [
-        ("amp_fp16", "training", Setting(), "fp16-nchw-training"),
-        ("bf16", "forward", Setting(), "bf16-nchw-forward"),
-        ("fp32", "training", Setting(channels_last=True), "fp32-channels_last-training"),
+        ("amp_fp16", "training", SoftwareSetting(), "fp16-nchw-training"),
+        ("bf16", "forward", SoftwareSetting(), "bf16-nchw-forward"),
+        ("fp32", "training", SoftwareSetting(channels_last=True), "fp32-channels_last-training"),
     ],
 )
 def test_the_kind_of_a_step_is_its_format_layout_and_mode(
-    precision: str, mode: str, setting: Setting, kind: str
+    precision: str, mode: str, setting: SoftwareSetting, kind: str
 ) -> None:
     columns = zoo_model("resnet18").trace(Recipe(8, "momentum", precision, mode=mode)).columns
     assert step_kind(columns, setting) == kind
@@ -121,7 +121,7 @@ def test_the_ops_of_a_step_have_the_interval_of_its_kind(monkeypatch: pytest.Mon
     widths = []
     for kinds in ({KIND: None}, {}):
         spread(monkeypatch, training, kinds)
-        costs = model.costs(training, DEVICE, Setting())
+        costs = model.costs(training, DEVICE, SoftwareSetting())
         widths.append(float(np.median(costs.high / costs.mid)))
     assert widths[0] < widths[1]
 

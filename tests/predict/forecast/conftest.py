@@ -12,7 +12,7 @@ from epochcast.describe.graph.trace import Columns
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import CostModel, Costs
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PerKernel:
     name: str = "per_kernel"
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         mid = np.full(len(columns), self.seconds) + self.seconds_per_flop * columns.flops
         return Costs.by(self.name, 0.8 * mid, mid, 1.2 * mid)
 

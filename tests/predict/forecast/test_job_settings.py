@@ -8,7 +8,7 @@ import pytest
 
 import epochcast as ec
 from epochcast.errors import BadInput
-from epochcast.predict.forecast.job_settings import Filled, filled
+from epochcast.predict.forecast.job_settings import FilledOptions, filled
 
 MICRO = {"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}
 
@@ -17,7 +17,7 @@ MICRO = {"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}
 def given(tmp_path: Path) -> Any:
     """`given(documents…, option=…)`: the options filled from these documents."""
 
-    def fill(*documents: dict[str, Any], **options: Any) -> Filled:
+    def fill(*documents: dict[str, Any], **options: Any) -> FilledOptions:
         paths = []
         for number, document in enumerate(documents):
             paths.append(tmp_path / f"{number}.json")

@@ -11,15 +11,15 @@ from epochcast.predict.forecast.loader_queue import (
     RANK_BYTES,
     WORKER_BYTES,
     Feed,
-    Host,
     Service,
+    WorkerHost,
     cache_hit_fraction,
     copy_seconds,
     with_page_cache,
 )
 
 EIGHT_MS = Service(cpu_seconds=0.008)
-ENOUGH = Host(cpus=64)
+ENOUGH = WorkerHost(cpus=64)
 
 feeds = st.builds(
     Feed,
@@ -30,7 +30,7 @@ feeds = st.builds(
         variation=st.floats(0, 2),
         stored_bytes=st.sampled_from([0.0, 1e5]),
     ),
-    host=st.builds(Host, cpus=st.floats(0.5, 8), disk_bytes_per_second=st.sampled_from([1e8, 1e9])),
+    host=st.builds(WorkerHost, cpus=st.floats(0.5, 8), disk_bytes_per_second=st.sampled_from([1e8, 1e9])),
     batch=st.integers(1, 64),
     workers=st.integers(0, 4),
     prefetch=st.integers(1, 4),
@@ -46,28 +46,28 @@ def test_workers_divide_the_loading_until_the_device_is_slower(workers: int, sec
 
 
 def test_more_workers_than_idle_cores_share_them() -> None:
-    assert Feed(EIGHT_MS, Host(cpus=2), 64, 8).step_seconds(0.16) == pytest.approx(0.256)
+    assert Feed(EIGHT_MS, WorkerHost(cpus=2), 64, 8).step_seconds(0.16) == pytest.approx(0.256)
 
 
 def test_sleeping_workers_need_no_cores() -> None:
     asleep = Service(0.0, wait_seconds=0.008)
-    assert Feed(asleep, Host(cpus=1), 64, 8).step_seconds(0.16) == pytest.approx(0.16)
+    assert Feed(asleep, WorkerHost(cpus=1), 64, 8).step_seconds(0.16) == pytest.approx(0.16)
 
 
 def test_ranks_of_a_box_share_its_disk() -> None:
     """64 samples of 100 kB for each of 4 ranks, from a disk of 100 MB/s."""
     reading = Service(0.0, stored_bytes=1e5)
-    slow = Host(cpus=64, disk_bytes_per_second=1e8)
+    slow = WorkerHost(cpus=64, disk_bytes_per_second=1e8)
     assert Feed(reading, slow, 64, 8, ranks=4).step_seconds(0.01) == pytest.approx(0.256, rel=0.02)
 
 
 def test_the_recursion_of_the_docstring_gives_the_same_step() -> None:
     """done_i = max(done_{i−W}, taken_{i−pW}) + s_i; taken_i = max(taken_{i−1} + g, done_i), with cores for all."""
-    from epochcast.predict.forecast.loader_queue import _Box, _spread
+    from epochcast.predict.forecast.loader_queue import _LoaderBox, _spread
 
     service = Service(0.0, wait_seconds=0.008, variation=8.0)
     for workers, prefetch in ((1, 1), (2, 2), (4, 1), (4, 4)):
-        box = _Box(Feed(service, ENOUGH, 64, workers, prefetch), 0.16)
+        box = _LoaderBox(Feed(service, ENOUGH, 64, workers, prefetch), 0.16)
         made = _spread(service, 64, box.steps) * 0.512
         done, taken = np.zeros(box.steps), np.zeros(box.steps)
         for i in range(box.steps):
@@ -117,7 +117,7 @@ def test_a_fast_device_sets_workers_off_together(gpu_seconds: float, step_second
     """Two workers wait 0.1 s and then need the one processor for 0.1 s. Taken one right behind the other, they wait
     together and compute together, two batches in 0.3 s; taken 0.1 s apart, one waits while the other computes.
     """
-    feed = Feed(Service(0.01, wait_seconds=0.01), Host(cpus=1), 10, 2, 1)
+    feed = Feed(Service(0.01, wait_seconds=0.01), WorkerHost(cpus=1), 10, 2, 1)
     assert feed.step_seconds(gpu_seconds) == pytest.approx(step_seconds, rel=0.01)
 
 
@@ -151,8 +151,8 @@ def test_the_cache_formula_is_what_an_lru_cache_does() -> None:
 
 def test_a_data_set_in_memory_is_not_read_again() -> None:
     service = Service(0.001, stored_bytes=1e5)
-    assert with_page_cache(service, Host(1, memory_bytes=10e9), 1e9, 1e9).stored_bytes == 0
-    assert with_page_cache(service, Host(1, memory_bytes=1e9), 1e12, 1e9).stored_bytes == 1e5
+    assert with_page_cache(service, WorkerHost(1, memory_bytes=10e9), 1e9, 1e9).stored_bytes == 0
+    assert with_page_cache(service, WorkerHost(1, memory_bytes=1e9), 1e12, 1e9).stored_bytes == 1e5
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import Chain, CostModel, Costs, Unanswered
 from epochcast.predict.cost.launch import host_seconds
-from epochcast.predict.cost.software_setting import TODAY, Setting
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.exchange import gradients
 from epochcast.predict.forecast.placement import Placement, place, placed
 from epochcast.predict.forecast.step import StepForecast, StepParts, _interval, step_forecast
@@ -82,7 +82,7 @@ class Given:
     def __init__(self, seconds: list[float]) -> None:
         self.seconds = np.array(seconds)
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         return Costs.by(self.name, self.seconds, self.seconds, self.seconds)
 
 
@@ -200,7 +200,7 @@ class Nobody:
     name: str = "nobody"
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         unknown = np.full(len(columns), np.nan)
         return Costs.by(self.name, unknown, unknown, unknown)
 
@@ -215,17 +215,17 @@ def test_an_op_without_an_answer_is_named_with_its_layer(three_layers: BuiltMode
 class Asked:
     """A cost model that keeps the settings it was asked under."""
 
-    settings: list[Setting]
+    settings: list[SoftwareSetting]
     name: str = "asked"
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         self.settings.append(setting)
         return Costs.by(self.name, *(np.ones(len(columns)) for _ in range(3)))
 
 
 def test_the_setting_is_todays_pytorch_in_the_layout_of_the_recipe_unless_given() -> None:
-    asked, old = Asked([]), Setting(framework_age=0.1)
+    asked, old = Asked([]), SoftwareSetting(framework_age=0.1)
     for recipe in (Recipe(2), Recipe(2, channels_last=True)):
         step_forecast(RESNET.trace(recipe), place("V100"), asked)
         step_forecast(RESNET.trace(recipe), place("V100"), asked, setting=old)

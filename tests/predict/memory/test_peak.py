@@ -12,7 +12,7 @@ from epochcast.predict.memory.lifetimes import Role
 from epochcast.predict.memory.peak import peak_memory, step_on
 from epochcast.predict.memory.remedies import would_fit
 from epochcast.predict.memory.replay import OutOfMemory
-from epochcast.predict.memory.sharding import Shares, zero_shares
+from epochcast.predict.memory.sharding import RankShares, zero_shares
 from epochcast.predict.memory.workspaces import workspace_bytes
 
 RESNET = zoo_model("resnet18")
@@ -106,7 +106,7 @@ def test_zero_shards_state_then_gradients_then_parameters() -> None:
 def test_a_rank_updates_what_it_has_the_state_of() -> None:
     """Adam's temporaries are as large as the parameters that are updated: a 64th of them on each of 64 ranks."""
     trace = zoo_model("gpt2").trace(Recipe(1, optimizer="adam"))
-    whole, sharded = (step_on(trace, None, shares=shares) for shares in (Shares(), zero_shares(3, 64, trace)))
+    whole, sharded = (step_on(trace, None, shares=shares) for shares in (RankShares(), zero_shares(3, 64, trace)))
     made = whole.lives.of_update
     assert made.any()
     assert whole.size_bytes(1)[made].sum() == sum(p.tensor.bytes for p in trace.parameters)
@@ -116,7 +116,7 @@ def test_a_rank_updates_what_it_has_the_state_of() -> None:
 
 
 def test_buckets_hold_the_gradients_once_more() -> None:
-    found = peak_memory(RESNET.trace(Recipe(8)), V100, shares=Shares(bucket_fraction=1.0))
+    found = peak_memory(RESNET.trace(Recipe(8)), V100, shares=RankShares(bucket_fraction=1.0))
     assert found.breakdown["buckets"] == 4 * 11_689_512
 
 

@@ -19,10 +19,10 @@ from epochcast.schedule.queue_changes import cancel
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_lease import take_queue
 from epochcast.schedule.queue_rows import KeptQueue
-from epochcast.schedule.queue_state import Decision, Placed, State
-from epochcast.schedule.scheduler_loop import Manner, Scheduler
+from epochcast.schedule.queue_state import Decision, Placed, QueueState
+from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 from epochcast.schedule.stored_queue import keep_queue, kept_queue
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
 TRAINER = Path(__file__).parents[1] / "trainer.py"
 TYPES = [
@@ -39,10 +39,10 @@ class Crash(BaseException):
 class Wishes:
     """A policy that does what a test says: choices by job."""
 
-    def __init__(self, **wishes: Choice) -> None:
+    def __init__(self, **wishes: GpuChoice) -> None:
         self.wishes = dict(wishes)
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         return {job: Placed(choice) for job, choice in self.wishes.items() if job in state.live}
 
 
@@ -72,7 +72,7 @@ class Story:
 
     def scheduler(self, wishes: Wishes) -> Scheduler:
         held, _ = take_queue(self.store, "q", self.place.engine.name, "wishes")
-        return Scheduler(held, self.place.engine, wishes, self.events.append, Manner(0.2, 0.2))
+        return Scheduler(held, self.place.engine, wishes, self.events.append, LoopOptions(0.2, 0.2))
 
     @property
     def queue(self) -> KeptQueue:
@@ -104,7 +104,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-K1, K2, M1, M2 = Choice("K80", 1), Choice("K80", 2), Choice("M60", 1), Choice("M60", 2)
+K1, K2, M1, M2 = GpuChoice("K80", 1), GpuChoice("K80", 2), GpuChoice("M60", 1), GpuChoice("M60", 2)
 
 
 def test_a_job_is_stopped_resized_and_goes_on_from_its_checkpoint(place: Place, folder: Path) -> None:

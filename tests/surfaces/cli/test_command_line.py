@@ -59,7 +59,10 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _loaded(*arguments: str) -> set[str]:
     """Modules in memory after a command, in a process of its own."""
-    program = "import sys; from epochcast.surfaces.cli.command_line import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    program = (
+        "import sys; from epochcast.surfaces.cli.command_line import run; "
+        "run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    )
     return set(_python("-c", program, *arguments).stderr.split())
 
 

@@ -33,7 +33,10 @@ def test_the_exit_code_is_in_the_help(command: Command) -> None:
 
 
 def test_no_framework_is_imported() -> None:
-    program = "import sys; from epochcast.surfaces.cli.command_line import run; run(['doctor', '--json']); print(*sys.modules, file=sys.stderr)"
+    program = (
+        "import sys; from epochcast.surfaces.cli.command_line import run; "
+        "run(['doctor', '--json']); print(*sys.modules, file=sys.stderr)"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=120, check=True
     )

@@ -7,7 +7,7 @@ import pytest
 
 import epochcast as ec
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import Place
+from epochcast.observe.store.store_rows import RunPlace
 from epochcast.predict.forecast.job import Job
 from epochcast.surfaces.cli.command_line import run as main
 
@@ -148,7 +148,9 @@ def slow_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             for device in ("V100", "T4"):
                 for batch in (8, 16, 32, 64):
                     told = ec.forecast(model, device=device, batch=batch)
-                    run = store.open_run(f"{model} {device} {batch}", job=Job(model, batch=batch), place=Place(device))
+                    run = store.open_run(
+                        f"{model} {device} {batch}", job=Job(model, batch=batch), place=RunPlace(device)
+                    )
                     store.note(run.id, state="ended", step_seconds=SLOWER * told.step_seconds.mid, elapsed_seconds=9.0)
     return tmp_path
 

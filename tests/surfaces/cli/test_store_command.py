@@ -220,7 +220,10 @@ def test_what_names_no_file_state_or_command_is_one_line(command: Command, tmp_p
 )
 def test_a_missing_database_library_is_one_line(line: str, tmp_path: Path) -> None:
     """In a process of its own, where nothing was imported before."""
-    code = "import sys; sys.modules['sqlalchemy'] = None; from epochcast.surfaces.cli.command_line import run; sys.exit(run(sys.argv[1:]))"
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None; from epochcast.surfaces.cli.command_line import run; "
+        "sys.exit(run(sys.argv[1:]))"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", code, *line.split()], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -13,7 +13,7 @@ import pytest
 from tests.surfaces.web.conftest import Served
 
 import epochcast as ec
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.runs.recording.server_sink import ServerSink
 from epochcast.observe.store.store_opening import open_store
 
@@ -232,12 +232,12 @@ def test_the_remaining_time_appears_beside_a_run(client: httpx.Client) -> None:
 
 
 def test_what_ec_track_sends_is_understood(server: Served) -> None:
-    start = Start("tracked", 7, 1_763_370_000.0, total_steps=100)
+    start = AttemptStart("tracked", 7, 1_763_370_000.0, total_steps=100)
     rows = [
-        Row(0, "train", 10, 1.0, 10, 1.0, 0.1, loss=float("nan")),
-        Row(1, "begin", 10, 1.0, what="validation"),
-        Row(2, "done", 10, 3.0, seconds=2.0, what="validation"),
-        Row(3, "end", 100, 12.0),
+        RecordedRow(0, "train", 10, 1.0, 10, 1.0, 0.1, loss=float("nan")),
+        RecordedRow(1, "begin", 10, 1.0, what="validation"),
+        RecordedRow(2, "done", 10, 3.0, seconds=2.0, what="validation"),
+        RecordedRow(3, "end", 100, 12.0),
     ]
     assert ServerSink(server.url).send(start, rows) == 4
     told = server.client.get("/api/v1/runs/tracked").json()

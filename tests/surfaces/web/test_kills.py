@@ -14,7 +14,7 @@ from tests.observe.store.conftest import Server
 from tests.surfaces.web.conftest import Served
 
 from epochcast.observe.store.leases import give_back, hold
-from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import migrated, open_store
 from epochcast.surfaces.web.follower_process import LEASE
@@ -178,7 +178,7 @@ def test_two_servers_share_one_database(postgres: Server, folder: Path) -> None:
             both[1].client.post("/api/v1/observations", json=body("job", 200)).raise_for_status()
 
             def is_followed() -> bool:
-                return store.runs(Wanted())[0].progress.get("step") == 219.0
+                return store.runs(RunFilter())[0].progress.get("step") == 219.0
 
             wait_for("the other one to follow", is_followed, 90)
     finally:

@@ -10,14 +10,14 @@ from tests.observe.store.conftest import Server
 from epochcast.errors import BadInput
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import migrated, open_store
-from epochcast.surfaces.web.report_batches import Arrival, RunsKnown, arrival_in, keep_all
+from epochcast.surfaces.web.report_batches import ReportRequest, RunsKnown, arrival_in, keep_all
 
 BEGAN = 1_763_370_000.0
 
 
 def arrival(
     job: str, first: int = 0, count: int = 3, attempt: int = 1, project: str | None = None, **start: Any
-) -> Arrival:
+) -> ReportRequest:
     rows: list[dict[str, Any]] = [
         {"ec": "train", "step": step, "at": BEGAN + step, "steps": 1, "step_seconds": 1.0}
         for step in range(first, first + count)

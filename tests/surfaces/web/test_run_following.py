@@ -14,9 +14,9 @@ import epochcast as ec
 from epochcast.observe.store import notices
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow, Place, Run
+from epochcast.observe.store.store_rows import ObservationRow, RunPlace, RunRow
 from epochcast.surfaces.web.follower_process import deliver
-from epochcast.surfaces.web.run_following import MOST_MOMENTS, Follower
+from epochcast.surfaces.web.run_following import MOST_MOMENTS, RunFollower
 from epochcast.surfaces.web.webhooks import key_of, message_of
 
 
@@ -35,13 +35,13 @@ def steps(first: int, last: int, pace: float = 0.1, begin: float = 0.0) -> list[
     ]
 
 
-def told(store: Store) -> tuple[Follower, list[tuple[str, str]]]:
+def told(store: Store) -> tuple[RunFollower, list[tuple[str, str]]]:
     heard: list[tuple[str, str]] = []
 
-    def happened(run: Run, event: str, facts: Any) -> None:
+    def happened(run: RunRow, event: str, facts: Any) -> None:
         heard.append((run.name, event))
 
-    return Follower(store, happened), heard
+    return RunFollower(store, happened), heard
 
 
 def test_a_run_gets_its_remaining_time_and_a_fan_that_ends_now(store: Store) -> None:
@@ -76,7 +76,7 @@ def test_only_what_is_new_is_read_and_the_answer_is_the_same(store: Store) -> No
 def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:
     job = ec.Job("resnet18", batch=32, samples=320_000)
     forecast = ec.forecast(job, device="V100", config=None)
-    run = store.open_run("slow", place=Place("V100", 1, 1, None, {"budget_dollars": 0.01}))
+    run = store.open_run("slow", place=RunPlace("V100", 1, 1, None, {"budget_dollars": 0.01}))
     store.add_forecast(forecast, run_id=run.id)
     store.record(run.id, [*steps(10, 3010), *steps(3010, 6010, 0.3, 300.0)])
     follower, heard = told(store)

@@ -13,13 +13,13 @@ from epochcast.base.frames import Framed
 from epochcast.base.notes import Importance, Note
 from epochcast.decide.advise.batch_search import (
     BATCH_TOLERANCE,
-    Choice,
+    BatchChoice,
     LoaderHost,
     Solution,
     candidate_batches,
     search,
 )
-from epochcast.decide.advise.thesis_rule import PROBE_BATCHES, Coefficients, Rule, thesis_rule
+from epochcast.decide.advise.thesis_rule import PROBE_BATCHES, Coefficients, ThesisRule, thesis_rule
 from epochcast.describe.graph.precision import find_precision, mixed_precision
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput, EpochcastError
@@ -31,7 +31,7 @@ from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import Data, data_of
 from epochcast.predict.forecast.job_defaults import plain_options
 from epochcast.predict.forecast.job_doubts import LOADER_LIMITS
-from epochcast.predict.forecast.loader_queue import Host, Service, device_copy_seconds, sample_bytes
+from epochcast.predict.forecast.loader_queue import Service, WorkerHost, device_copy_seconds, sample_bytes
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import job_largest_batch
 from epochcast.predict.forecast.session import Session
@@ -51,7 +51,7 @@ class AdviceRequest:
     placement: Placement
     session: Session
     service: Service
-    host: Host
+    host: WorkerHost
     data_bytes: float = 0.0
     most_batch: int | None = None
     assumed: Mapping[str, Any] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Alternative:
 
     change: str
     max_batch: LargestBatch
-    choice: Choice
+    choice: BatchChoice
     replicas: int
     peak_bytes: Interval
     speedup: float | None
@@ -118,7 +118,7 @@ class Advice(Displayed, Framed):
     forecast: Forecast
     """Of the advised batch (of one sample where nothing fits), without a loader."""
     alternatives: tuple[Alternative, ...] = ()
-    thesis: Rule | None = None
+    thesis: ThesisRule | None = None
     warnings: tuple[str, ...] = field(default=())
     remedies: tuple[Remedy, ...] = ()
 
@@ -138,7 +138,7 @@ class Advice(Displayed, Framed):
         return self.solution is not None
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> BatchChoice:
         """What is advised: the smallest batch within 2 % of the fastest."""
         if self.solution is None:
             raise BadInput(f"{self.trace.name} does not fit on {self.request.placement.device.name} at any batch")
@@ -149,7 +149,7 @@ class Advice(Displayed, Framed):
         """What is trained on, as the network counts it."""
         return data_of(self.request.job, self.trace)
 
-    def _tokens_per_second(self, choice: Choice) -> float | None:
+    def _tokens_per_second(self, choice: BatchChoice) -> float | None:
         tokens = self.data.tokens_per_sample
         return None if tokens is None else tokens * self.request.placement.replicas * choice.samples_per_second
 
@@ -351,7 +351,7 @@ def _changes(request: AdviceRequest, solution: Solution | None) -> Iterator[tupl
 # ---- the rule of the thesis ----------------------------------------------------------------------
 
 
-def _thesis(request: AdviceRequest, solution: Solution | None) -> Rule:
+def _thesis(request: AdviceRequest, solution: Solution | None) -> ThesisRule:
     """Equations 4.7–4.17 on forecast memory at the thesis' two batches."""
     device = request.placement.device
     peaks = [request.forecast(batch).peak_bytes for batch in PROBE_BATCHES]

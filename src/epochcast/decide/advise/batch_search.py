@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from epochcast.predict.forecast.loader_queue import Feed, Host, Service, with_input, with_page_cache
+from epochcast.predict.forecast.loader_queue import Feed, Service, WorkerHost, with_input, with_page_cache
 from epochcast.predict.forecast.step import StepForecast
 
 PREFETCHES = (2, 1, 3, 4, 6, 8)
@@ -28,7 +28,7 @@ class LoaderHost:
     """
 
     service: Service
-    host: Host
+    host: WorkerHost
     ranks: int = 1
     data_bytes: float = 0.0
     copy_seconds: Callable[[int], float] = lambda batch: 0.0
@@ -54,7 +54,7 @@ class LoaderHost:
 
 
 @dataclass(frozen=True)
-class Choice:
+class BatchChoice:
     """One setting: a batch, the loader's settings, and the step with its waiting time."""
 
     batch: int
@@ -117,8 +117,8 @@ def candidate_batches(largest: int) -> list[int]:
 class Solution:
     """The fastest batch, and the smallest that is within 2 % of it."""
 
-    fastest: Choice
-    smallest: Choice
+    fastest: BatchChoice
+    smallest: BatchChoice
 
 
 def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], host: LoaderHost) -> Solution | None:
@@ -132,15 +132,15 @@ def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], host: Loa
         for batch, step in steps.items()
     }
 
-    choices: dict[int, Choice | None] = {}
+    choices: dict[int, BatchChoice | None] = {}
 
-    def choice(batch: int) -> Choice | None:
+    def choice(batch: int) -> BatchChoice | None:
         if batch not in choices:
             best = best_feed(batch, steps[batch].seconds.mid, host)
-            choices[batch] = None if best is None else Choice(batch, *best, steps[batch], host.accumulate)
+            choices[batch] = None if best is None else BatchChoice(batch, *best, steps[batch], host.accumulate)
         return choices[batch]
 
-    fastest: Choice | None = None
+    fastest: BatchChoice | None = None
     for batch in sorted(batches, key=lambda batch: (-most_samples_per_second[batch], batch)):
         if fastest and most_samples_per_second[batch] <= fastest.samples_per_second * (1 + LOADER_TOLERANCE):
             break

@@ -84,7 +84,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ThesisRule:
     """The settings by the thesis: batch over all GPUs, and workers of the node."""
 
     coefficients: Coefficients
@@ -109,10 +109,10 @@ def thesis_rule(
     host_bytes: float,
     load_over_step: float,
     gpus: int = 1,
-) -> Rule:
+) -> ThesisRule:
     """(4.13)–(4.17); `load_over_step` is t_d/t_g: one worker's seconds for a batch over one GPU's."""
     largest = gpus * coefficients.largest_batch(gpu_bytes)
     workers = max(1, ceil(gpus * load_over_step - 1e-9))
     # W·B·I < DRAM, strictly.
     host_batch = ceil(host_bytes / (workers * coefficients.input_bytes)) - 1 if host_bytes < float("inf") else largest
-    return Rule(coefficients, largest, max(0, min(largest, host_batch)), workers)
+    return ThesisRule(coefficients, largest, max(0, min(largest, host_batch)), workers)

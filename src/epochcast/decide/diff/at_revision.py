@@ -16,7 +16,7 @@ from typing import Any
 from epochcast.base.child_processes import end_with_parent
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.revisions import Repository, Revision
-from epochcast.decide.diff.side_reference import Question, side_asked
+from epochcast.decide.diff.side_reference import DiffQuestion, side_asked
 from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.capture_dependencies import Depends
 from epochcast.describe.capture.subprocess_capture_host import read_message, write_message
@@ -28,7 +28,11 @@ _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 
 
 def side_at(
-    repository: Repository, revision: Revision, reference: str, question: Question, session_options: Mapping[str, Any]
+    repository: Repository,
+    revision: Revision,
+    reference: str,
+    question: DiffQuestion,
+    session_options: Mapping[str, Any],
 ) -> Side:
     """What a reference comes to at a revision, asked for in the same folder of it as here."""
     here = Path.cwd().resolve()
@@ -108,7 +112,7 @@ def main() -> None:
 def _side(request: Mapping[str, Any]) -> Side:
     profile = request["session"].get("profile")
     session = Session(profile=None if profile is None else Path(profile))
-    side = side_asked(request["reference"], Question.from_dict(request["question"]), session, request["name"])
+    side = side_asked(request["reference"], DiffQuestion.from_dict(request["question"]), session, request["name"])
     _check_files(side.forecast.details.model, Path(request["avoid"]))
     return side
 

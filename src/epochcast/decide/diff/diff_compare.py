@@ -18,16 +18,16 @@ from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.forecast_lock import Lock
 from epochcast.decide.diff.forecast_provenance import made_by
 from epochcast.decide.diff.revisions import Repository
-from epochcast.decide.diff.side_reference import JOB, Question, side_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_asked
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.session import Session
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DiffSession:
     """What the comparisons of one command share."""
 
-    question: Question
+    question: DiffQuestion
     allowed: Allowed = field(default_factory=Allowed)
     profile: Path | None = None
     session: Session | None = None

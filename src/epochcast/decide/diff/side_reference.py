@@ -24,7 +24,7 @@ _PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS)
 
 
 @dataclass(frozen=True)
-class Question:
+class DiffQuestion:
     """What both sides have in common: options by name, and config files."""
 
     options: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Question:
         return {"options": plain, "config": list(self.config)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Question":
+    def from_dict(cls, values: Mapping[str, Any]) -> "DiffQuestion":
         """Back."""
         return cls(dict(values["options"]), tuple(values["config"]))
 
@@ -46,7 +46,7 @@ def job_names() -> tuple[str, ...]:
     return tuple(f"{JOB}{job.name}" for job in read_jobs(find_job_file()))
 
 
-def side_asked(reference: str, question: Question, session: Session, name: str = "") -> Side:
+def side_asked(reference: str, question: DiffQuestion, session: Session, name: str = "") -> Side:
     """The side that a reference comes to here, in the working directory."""
     job, where, notes = job_asked(reference, question)
     if where.device is None:
@@ -55,7 +55,7 @@ def side_asked(reference: str, question: Question, session: Session, name: str =
     return side_of(name or reference, forecast, notes)
 
 
-def job_asked(reference: str, question: Question) -> tuple[Job, Where, tuple[str, ...]]:
+def job_asked(reference: str, question: DiffQuestion) -> tuple[Job, Where, tuple[str, ...]]:
     """The job of a reference, where it runs, and what was read elsewhere."""
     typed = dict(question.options)
     before: dict[str, Any] = {}

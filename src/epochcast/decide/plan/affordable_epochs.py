@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from epochcast.decide.plan.candidate import Candidate, Pricing
-from epochcast.decide.plan.choice import Limits
+from epochcast.decide.plan.choice import PlanLimits
 from epochcast.errors import BadInput
 
 MOST_EPOCHS = 10**6
 
 
-def with_most_epochs(candidates: Iterable[Candidate], limits: Limits, pricing: Pricing) -> tuple[Candidate, ...]:
+def with_most_epochs(candidates: Iterable[Candidate], limits: PlanLimits, pricing: Pricing) -> tuple[Candidate, ...]:
     """Every configuration with the most whole epochs whose high end is within the limits; those without one are left
     out. The most epochs come first, of equals the cheapest.
     """
@@ -19,7 +19,7 @@ def with_most_epochs(candidates: Iterable[Candidate], limits: Limits, pricing: P
     return tuple(sorted(found, key=lambda one: (-one.epochs, one.dollars.mid, one.total_seconds.mid)))
 
 
-def _fitted(candidate: Candidate, limits: Limits, pricing: Pricing) -> Candidate | None:
+def _fitted(candidate: Candidate, limits: PlanLimits, pricing: Pricing) -> Candidate | None:
     """Doubling, then halving the gap: more epochs never take less time nor cost less."""
 
     def within(epochs: int) -> Candidate | None:

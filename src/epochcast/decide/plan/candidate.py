@@ -144,7 +144,7 @@ def _checkpoint_seconds(forecast: Forecast) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedCandidate:
     """A configuration that cannot run the job, and why."""
 
     offer: Offer

@@ -26,7 +26,7 @@ from typing import Any
 
 from epochcast.decide.plan.billing import Extras
 from epochcast.decide.plan.candidate import Candidate
-from epochcast.decide.plan.choice import Limits
+from epochcast.decide.plan.choice import PlanLimits
 from epochcast.interval import Interval
 from epochcast.predict.forecast.epochs import WARMUP_SECONDS
 
@@ -67,7 +67,7 @@ class Rival:
 
 
 def rivals(
-    choice: Candidate, candidates: Sequence[Candidate], limits: Limits, goal: str, extras: Extras
+    choice: Candidate, candidates: Sequence[Candidate], limits: PlanLimits, goal: str, extras: Extras
 ) -> tuple[Rival, ...]:
     """The nearest rivals of a choice on other devices, the one whose measurement is worth most first. What is beyond a
     limit by its middle is none.
@@ -101,7 +101,7 @@ def calibration_dollars(candidate: Candidate, extras: Extras) -> float:
     return RUNS * Extras(extras.billing).dollars(run, offer.dollars_per_hour, offer.instance.cloud)
 
 
-def _rival(choice: Candidate, other: Candidate, limits: Limits, goal: str, extras: Extras) -> Rival:
+def _rival(choice: Candidate, other: Candidate, limits: PlanLimits, goal: str, extras: Extras) -> Rival:
     mine, theirs = _value(choice, goal), _value(other, goal)
     is_same = choice.offer.instance.device == other.offer.instance.device
     spread = ratio_spread(mine, theirs, SAME_DEVICE_CORRELATION if is_same else OTHER_DEVICE_CORRELATION)
@@ -116,7 +116,7 @@ def _value(candidate: Candidate, goal: str) -> Interval:
     return candidate.total_seconds if goal == "fastest" else candidate.dollars
 
 
-def _is_within(candidate: Candidate, limits: Limits) -> bool:
+def _is_within(candidate: Candidate, limits: PlanLimits) -> bool:
     """By the middle: a measurement may show that it is."""
     deadline, budget = limits.deadline_seconds, limits.budget_dollars
     return (deadline is None or candidate.total_seconds.mid <= deadline) and (
@@ -124,7 +124,7 @@ def _is_within(candidate: Candidate, limits: Limits) -> bool:
     )
 
 
-def _within_probability(candidate: Candidate, limits: Limits) -> float:
+def _within_probability(candidate: Candidate, limits: PlanLimits) -> float:
     """Whether it will turn out to be within the limits; the less sure of two, as time and money err together."""
     asked = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
     chances = [1.0]

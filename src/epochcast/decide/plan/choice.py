@@ -42,7 +42,7 @@ Choice = TypeVar("Choice", bound=Priced)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PlanLimits:
     """How long the job may take and what it may cost; None means no limit."""
 
     deadline_seconds: float | None = None
@@ -66,7 +66,7 @@ class Limits:
         return max(ratios)
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = PlanLimits()
 
 
 def frontier(candidates: Iterable[Choice]) -> tuple[Choice, ...]:
@@ -78,7 +78,7 @@ def frontier(candidates: Iterable[Choice]) -> tuple[Choice, ...]:
     return tuple(undominated)
 
 
-def chosen(candidates: Sequence[Candidate], limits: Limits, objective: str | None = None) -> Candidate | None:
+def chosen(candidates: Sequence[Candidate], limits: PlanLimits, objective: str | None = None) -> Candidate | None:
     """The candidate that limits and objective pick; None where there are neither or nothing meets the limits."""
     goal = objective_of(limits, objective)
     if goal is None:
@@ -89,7 +89,7 @@ def chosen(candidates: Sequence[Candidate], limits: Limits, objective: str | Non
     return min(meeting, key=_fastest_first if goal == "fastest" else _cheapest_first, default=None)
 
 
-def objective_of(limits: Limits, objective: str | None = None) -> str | None:
+def objective_of(limits: PlanLimits, objective: str | None = None) -> str | None:
     """What is looked for: as said, or what the limits leave free; None where nobody said anything."""
     if objective is not None:
         if objective not in OBJECTIVES:
@@ -118,7 +118,7 @@ def knee(undominated: Sequence[Choice]) -> Choice | None:
 OBJECTIVES = ("cheapest", "fastest", "knee")
 
 
-def nearest(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
+def nearest(candidates: Sequence[Candidate], limits: PlanLimits) -> Candidate | None:
     """The candidate that exceeds the limits by the smallest factor."""
     if not limits:
         return None

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.decide.plan.candidate import Candidate, Refusal
-from epochcast.decide.plan.plan_options import Asked
+from epochcast.decide.plan.candidate import Candidate, RefusedCandidate
+from epochcast.decide.plan.plan_options import PlanOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Gain:
 
 
 def gains(
-    choice: Candidate, candidates: Sequence[Candidate], refusals: Sequence[Refusal], asked: Asked
+    choice: Candidate, candidates: Sequence[Candidate], refusals: Sequence[RefusedCandidate], asked: PlanOptions
 ) -> tuple[Gain, ...]:
     """Every single change of what was asked, on the offer of a choice; where the job as it is does not run there,
     against the choice itself.
@@ -55,6 +55,6 @@ def gains(
     return tuple(found)
 
 
-def _reason(choice: Candidate, refusals: Sequence[Refusal]) -> str:
+def _reason(choice: Candidate, refusals: Sequence[RefusedCandidate]) -> str:
     same = (one.reason for one in refusals if one.offer == choice.offer)
     return next(same, "is what the job has")

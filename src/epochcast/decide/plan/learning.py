@@ -96,7 +96,7 @@ def load_critical_batches(text: str, file: str = CRITICAL_FILE) -> dict[str, Cri
     return {plain(one.name): one for one in rows.read(rows.parse(text, file), "task", file, _row)}
 
 
-def _row(row: rows.Row) -> CriticalBatch:
+def _row(row: rows.CatalogueRow) -> CriticalBatch:
     return CriticalBatch(
         row.text("name"), row.number("size"), row.flag("in_tokens", False), row.text("source"), row.flag("verified")
     )

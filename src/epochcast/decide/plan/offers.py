@@ -101,7 +101,7 @@ def _device(instance: Instance) -> Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OfferFilter:
     """Which offers are looked for. No names mean all names; `spot` means spare capacity that may be taken back."""
 
     gpus: tuple[int, ...] = OFFERED_GPUS
@@ -130,7 +130,7 @@ def offers(
     any_host: bool = False,
 ) -> tuple[Offer, ...]:
     """All offers of the catalogue with one of these numbers of GPUs, fewest GPUs first."""
-    wanted = Wanted(tuple(gpus), tuple(clouds), tuple(devices), tuple(regions), spot, any_host)
+    wanted = OfferFilter(tuple(gpus), tuple(clouds), tuple(devices), tuple(regions), spot, any_host)
     machines = rentable(clouds=clouds, devices=devices, regions=regions, spot=spot, any_host=any_host)
     matching = [
         Offer(machine, count // machine.gpus, machine.spot_dollars_per_hour if spot else None)
@@ -217,7 +217,7 @@ def _devices(names: Sequence[str]) -> set[str]:
     return {device.name for name in names for device in family(name) or (find_device(name),)}
 
 
-def _no_offer_message(wanted: Wanted, machines: Sequence[Instance]) -> str:
+def _no_offer_message(wanted: OfferFilter, machines: Sequence[Instance]) -> str:
     of_devices = f" of {', '.join(wanted.devices)}" if wanted.devices else ""
     at_clouds = f" at {', '.join(wanted.clouds)}" if wanted.clouds else ""
     in_regions = f" in {', '.join(wanted.regions)}" if wanted.regions else ""

@@ -11,12 +11,12 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.decide.plan.affordable_epochs import with_most_epochs
-from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, Refusal
+from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate
 from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
-from epochcast.decide.plan.choice import NO_LIMITS, Limits, chosen, frontier, nearest, objective_of
+from epochcast.decide.plan.choice import NO_LIMITS, PlanLimits, chosen, frontier, nearest, objective_of
 from epochcast.decide.plan.gains import Gain, gains
 from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.plan_options import NOTHING_ELSE, Asked
+from epochcast.decide.plan.plan_options import NOTHING_ELSE, PlanOptions
 from epochcast.decide.plan.plan_search import search
 from epochcast.decide.plan.plan_warnings import warnings_of
 from epochcast.errors import BadInput
@@ -46,12 +46,12 @@ class Plan(Displayed, Framed):
     model: str
     data: Data
     candidates: tuple[Candidate, ...]
-    refusals: tuple[Refusal, ...]
-    limits: Limits
+    refusals: tuple[RefusedCandidate, ...]
+    limits: PlanLimits
     opaque_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What was read for the job elsewhere, to be told."""
-    asked: Asked = NOTHING_ELSE
+    asked: PlanOptions = NOTHING_ELSE
     objective: str | None = None
     counts_epochs: bool = False
     """Whether the question is how many epochs fit; every configuration then has as many as do."""
@@ -137,7 +137,7 @@ class Plan(Displayed, Framed):
         """The same configurations under other limits; nothing is forecast again."""
         if self.counts_epochs:
             raise BadInput("a plan that counts epochs has them for its own limits: plan again")
-        return replace(self, limits=Limits(deadline_seconds, budget_dollars), objective=objective)
+        return replace(self, limits=PlanLimits(deadline_seconds, budget_dollars), objective=objective)
 
     @property
     def is_within_limits(self) -> bool:
@@ -270,7 +270,7 @@ class Plan(Displayed, Framed):
 class Goal:
     """What is looked for among the configurations of a job."""
 
-    limits: Limits = NO_LIMITS
+    limits: PlanLimits = NO_LIMITS
     objective: str | None = None
     counts_epochs: bool = False
     today: date | None = None
@@ -283,7 +283,7 @@ def planned(
     question: Goal,
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
-    asked: Asked | None = None,
+    asked: PlanOptions | None = None,
 ) -> Plan:
     """The plan of a job. Raises where no offer can run it, unless the reason is memory: that is a valid answer."""
     if not job.has_data:
@@ -291,7 +291,7 @@ def planned(
     if question.counts_epochs and job.tokens is not None:
         raise BadInput("epochs are counted over data: give a dataset or its samples, not the tokens of the training")
     objective_of(question.limits, question.objective)
-    session, asked = session or Session(), asked or Asked()
+    session, asked = session or Session(), asked or PlanOptions()
     own = settled(job, None, session).job
     model = session.model(own)
     trace = session.trace(model, own.recipe(1))
@@ -307,7 +307,7 @@ def planned(
         missed = None if candidates else nearest(once, question.limits)
         reason = "not one epoch is within the limits"
         kept = {one.offer for one in candidates}
-        refusals += tuple(Refusal(one.offer, one.strategy, reason) for one in once if one.offer not in kept)
+        refusals += tuple(RefusedCandidate(one.offer, one.strategy, reason) for one in once if one.offer not in kept)
     return Plan(
         job if asked.policy is None else asked.policy.job(job),
         model.name,

@@ -73,7 +73,7 @@ def policy_of(name: str | None, batch: int | None, most: int | None) -> BatchPol
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanOptions:
     """Everything beside job, offers and limits. A `policy` of None takes the job's own batch."""
 
     policy: BatchPolicy | None = None
@@ -117,7 +117,7 @@ class Asked:
         return tuple((variant, changed) for changed, variant in found.items())
 
 
-NOTHING_ELSE = Asked()
+NOTHING_ELSE = PlanOptions()
 
 
 def what_if_in(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

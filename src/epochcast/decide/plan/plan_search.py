@@ -12,10 +12,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, Refusal, priced
+from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate, priced
 from epochcast.decide.plan.learning import Learning
 from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.plan_options import Asked, BatchPolicy, Variant
+from epochcast.decide.plan.plan_options import BatchPolicy, PlanOptions, Variant
 from epochcast.decide.scaling import names_in
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.forecast import Forecast
@@ -45,10 +45,10 @@ def search(
     strategies: Sequence[str] = (),
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
-    asked: Asked | None = None,
-) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
+    asked: PlanOptions | None = None,
+) -> tuple[tuple[Candidate, ...], tuple[RefusedCandidate, ...]]:
     """Every strategy on every offer: those that can run the job, and those that cannot."""
-    asked = asked or Asked()
+    asked = asked or PlanOptions()
     session = session or Session()
     job = job if asked.policy is None else asked.policy.job(job)
     own = settled(job, None, session)  # what no device changes, so that equal variants are one
@@ -65,26 +65,28 @@ def search(
             if isinstance(found, Candidate):
                 candidates.append(found)
             else:
-                refusals.append(Refusal(offer, strategy.name, found))
+                refusals.append(RefusedCandidate(offer, strategy.name, found))
             if progress is not None:
                 progress(done, total)
     return tuple(candidates), tuple(refusals)
 
 
-def _configurations(offers: Sequence[Offer], strategies: Sequence[str]) -> tuple[list[Configuration], list[Refusal]]:
+def _configurations(
+    offers: Sequence[Offer], strategies: Sequence[str]
+) -> tuple[list[Configuration], list[RefusedCandidate]]:
     """Every strategy on each offer, without repetition: on one GPU all of them are the same."""
     configurations: dict[Configuration, None] = {}
-    refusals: list[Refusal] = []
+    refusals: list[RefusedCandidate] = []
     for offer in offers:
         for strategy in strategies or (None,):
             try:
                 configurations[offer, strategy_for(strategy, offer.gpus, offer.nodes)] = None
             except BadInput as error:
-                refusals.append(Refusal(offer, strategy, str(error)))
+                refusals.append(RefusedCandidate(offer, strategy, str(error)))
     return list(configurations), refusals
 
 
-class _TooLarge(Exception):
+class _DoesNotFitOffer(Exception):
     """The step does not fit on a GPU of the offer."""
 
 
@@ -92,7 +94,7 @@ class _TooLarge(Exception):
 class _Trying:
     """Forecasts of one plan, and those it has made by what a job notices of an offer."""
 
-    asked: Asked
+    asked: PlanOptions
     learning: Learning | None
     session: Session
     assumed: Mapping[str, Any]
@@ -130,7 +132,7 @@ class _Trying:
             if job.loader_seconds is not None and job.cpus is None:
                 job = replace(job, cpus=float(offer.instance.cpus))
             return self._best(self._with_batch(job, placement), offer, placement)
-        except _TooLarge:
+        except _DoesNotFitOffer:
             return TOO_LARGE
         except BadInput as error:
             return str(error)
@@ -162,7 +164,7 @@ class _Trying:
 
     def _one(self, job: Job, placement: Placement) -> Forecast:
         if not has_room(job, placement, self.session):
-            raise _TooLarge
+            raise _DoesNotFitOffer
         return forecast_job(job, placement, self.session)
 
 
@@ -179,7 +181,7 @@ def _largest_batch(job: Job, placement: Placement, session: Session, most: int |
     while batch and not step.is_sure(batch * job.augment):
         batch //= 2
     if not batch:
-        raise _TooLarge
+        raise _DoesNotFitOffer
     return batch
 
 

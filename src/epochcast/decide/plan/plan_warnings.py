@@ -5,7 +5,7 @@ from datetime import date
 
 from epochcast.base.notes import Importance, Note
 from epochcast.decide.plan.candidate import Candidate
-from epochcast.decide.plan.plan_options import Asked
+from epochcast.decide.plan.plan_options import PlanOptions
 from epochcast.hardware.instance import FRESH, Instance
 from epochcast.predict.forecast.job import Job
 
@@ -15,7 +15,7 @@ _HOSTS_MANY = "{count} machines have too few CPUs to feed their GPUs: {names}."
 
 
 def warnings_of(
-    job: Job, candidates: Sequence[Candidate], shown: Sequence[Candidate], asked: Asked, today: date | None
+    job: Job, candidates: Sequence[Candidate], shown: Sequence[Candidate], asked: PlanOptions, today: date | None
 ) -> tuple[str, ...]:
     """Of the configurations that are shown; the batch is compared over all."""
     return tuple(
@@ -31,7 +31,7 @@ def warnings_of(
     )
 
 
-def _batch(job: Job, candidates: Sequence[Candidate], asked: Asked) -> Iterator[Note]:
+def _batch(job: Job, candidates: Sequence[Candidate], asked: PlanOptions) -> Iterator[Note]:
     if len({candidate.global_batch for candidate in candidates}) < 2:
         return
     critical = asked.critical
@@ -54,7 +54,7 @@ def _hosts(shown: Sequence[Candidate]) -> Iterator[Note]:
             yield Note(f"{offer}: {candidate.host_note}", Importance.LIMIT, about=offer, many=_HOSTS_MANY)
 
 
-def _spot(shown: Sequence[Candidate], asked: Asked) -> Iterator[Note]:
+def _spot(shown: Sequence[Candidate], asked: PlanOptions) -> Iterator[Note]:
     spot = asked.spot
     if spot is None or not shown:
         return
@@ -64,7 +64,7 @@ def _spot(shown: Sequence[Candidate], asked: Asked) -> Iterator[Note]:
     )
 
 
-def _prices(rented: Sequence[Instance], asked: Asked, today: date | None) -> Iterator[Note]:
+def _prices(rented: Sequence[Instance], asked: PlanOptions, today: date | None) -> Iterator[Note]:
     if not rented:
         return
     for one in rented:

@@ -34,7 +34,7 @@ OPTION_NAMES = _JOB_NAMES | PLACE_NAMES
 
 
 @dataclass(frozen=True)
-class Filled:
+class ForecastQueue:
     """A document whose jobs all have seconds, what was left out of these, and jobs without an answer."""
 
     document: Mapping[str, Any]
@@ -47,11 +47,11 @@ def with_forecasts(
     folder: Path,
     session: Session,
     progress: Callable[[int, int], None] | None = None,
-) -> Filled:
+) -> ForecastQueue:
     """A document with `forecast_seconds` for jobs that say what they train. Files are looked for in `folder`."""
     rows, types = document.get("jobs"), document.get("node_types")
     if not isinstance(rows, list) or not isinstance(types, list):
-        return Filled(document, (), ())
+        return ForecastQueue(document, (), ())
     boxes = [row for row in types if isinstance(row, dict)]
     kept: list[Any] = []
     notes: list[str] = []
@@ -70,7 +70,7 @@ def with_forecasts(
             continue
         kept.append(filled)
         notes += left_out
-    return Filled({**document, "jobs": kept}, tuple(notes), tuple(refused))
+    return ForecastQueue({**document, "jobs": kept}, tuple(notes), tuple(refused))
 
 
 def _filled(row: Row, name: str, boxes: Sequence[Row], folder: Path, session: Session) -> tuple[Row, list[str]]:

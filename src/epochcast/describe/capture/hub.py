@@ -18,7 +18,7 @@ from pathlib import Path
 from epochcast.base.caching import Cache, remembered
 from epochcast.describe.capture.model import BuiltModel, Model
 from epochcast.describe.capture.zoo import ZOO, zoo_model
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.hub_sizes import SIZED
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
@@ -36,7 +36,7 @@ class HubModel:
     `aliases` are other ids of the same network, such as its tuned versions.
     """
 
-    model: str | Entry
+    model: str | ZooEntry
     parameters: int
     aliases: tuple[str, ...] = ()
     note: str = ""
@@ -65,7 +65,7 @@ def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: b
     known = HUB[meant]
     if known.reference in ZOO:
         model: Model = zoo_model(known.reference, input_shape, aux=aux)
-    elif isinstance(known.model, Entry):
+    elif isinstance(known.model, ZooEntry):
         return BuiltModel(meant, partial(_build, known.model, meant, input_shape))
     else:
         from epochcast.describe.capture.hf import load_hf
@@ -90,7 +90,7 @@ def _hub_spellings() -> frozenset[str]:
     return frozenset(one for hub_id, known in HUB.items() for one in _spellings((hub_id, *known.aliases)))
 
 
-def _build(entry: Entry, name: str, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
+def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
     return entry.build(name, batch, input_shape)
 
 

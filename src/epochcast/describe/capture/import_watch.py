@@ -38,7 +38,7 @@ def standard_folders() -> tuple[str, ...]:
     return tuple({_folder(sysconfig.get_paths()[name]) for name in ("stdlib", "platstdlib")})
 
 
-class Watch:
+class ImportWatch:
     """Records what is opened and looked at from when it is made."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Watch:
 class _WatchedEnvironment(os._Environ):  # type: ignore[type-arg]
     """`os.environ` that tells which of its variables are looked at."""
 
-    watch: Watch
+    watch: ImportWatch
 
     def __getitem__(self, name: Any) -> Any:
         if isinstance(name, str):

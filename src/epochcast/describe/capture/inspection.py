@@ -15,7 +15,7 @@ from epochcast.units import show_count
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class InspectedLayer:
     """One row: the numbers of one layer for one sample."""
 
     name: str
@@ -41,7 +41,7 @@ class Inspection(Displayed):
 
     model: str
     input_shape: tuple[int, ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[InspectedLayer, ...]
     parameters: int
     trainable_parameters: int
     forward_flops_per_sample: int
@@ -114,7 +114,7 @@ def inspect_graph(model: Model, *, count_bias: bool = True) -> Inspection:
         counted_weights |= new_weights
         last = ops[-1]
         layers.append(
-            Layer(
+            InspectedLayer(
                 name,
                 main.kind.label,
                 last.output.shape[1:],

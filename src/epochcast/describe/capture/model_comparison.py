@@ -16,7 +16,7 @@ QUANTITIES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """Two models; ratios are `other` over `one`."""
 
     one: Inspection

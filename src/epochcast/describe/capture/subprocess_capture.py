@@ -25,7 +25,10 @@ from epochcast.describe.graph.serialization import graph_from_json, recipe_to_js
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import ENDING, BadInput, EndsProgram, EpochcastError
 
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from epochcast.describe.capture.subprocess_capture_host import main; main(sys.argv[2:])"
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from epochcast.describe.capture.subprocess_capture_host import main; main(sys.argv[2:])"
+)
 # Where epochcast lies, so that the process finds the same one.
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
@@ -38,7 +41,7 @@ class ApartModel:
         self.depends = Depends()
         self._about = {"reference": reference, "input_shape": input_shape}
         self._lock = Lock()
-        self._process: Apart | None = None
+        self._process: SubprocessModel | None = None
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
@@ -51,14 +54,14 @@ class ApartModel:
     def _ask(self, request: Mapping[str, Any]) -> Any:
         with self._lock:
             if self._process is None or self._process.has_ended:
-                self._process = Apart(self._about)
+                self._process = SubprocessModel(self._about)
                 finalize(self, self._process.end)
             answer = self._process.ask(request)
             self.depends = Depends.from_dict(answer["depends"])
             return answer["value"]
 
 
-class Apart:
+class SubprocessModel:
     """A process that answers questions about the user's code.
 
     `about` is what its host is made of, and has the `reference`; `host` is the module whose `Host` answers.

@@ -4,7 +4,7 @@ A message is its length in eight bytes and JSON. The first one says which model 
 graph at a batch size or for a step by a recipe. The answer brings what it depended on (`watch`), and what was printed
 meanwhile goes to a file of the parent. A process that is not asked anything for a while ends.
 
-Who answers is the `Host` of a module, this one unless another is named (`measure.bench.subprocess_bench_host`
+Who answers is the `CaptureHost` of a module, this one unless another is named (`measure.bench.subprocess_bench_host`
 measures).
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from epochcast.base.child_processes import end_with_parent
-from epochcast.describe.capture.import_watch import Watch
+from epochcast.describe.capture.import_watch import ImportWatch
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.no_network import choose_keras_backend, stay_offline
 from epochcast.describe.capture.torch.traceback_notes import with_traceback
@@ -30,7 +30,7 @@ IDLE_SECONDS = 60.0
 HEAD_BYTES = 8
 
 
-class Answers(Protocol):
+class HostAnswers(Protocol):
     """What a host does."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _read_exactly(stream: IO[bytes], size_bytes: int) -> bytes | None:
     return b"".join(parts)
 
 
-def serve(parent: int, make_host: Callable[[Mapping[str, Any]], Answers]) -> None:
+def serve(parent: int, make_host: Callable[[Mapping[str, Any]], HostAnswers]) -> None:
     """Answer until the parent ends, closes the pipe, or asks nothing more."""
     end_with_parent(parent)
     # without a buffer: what is read ahead would not be seen by `select`
@@ -104,7 +104,7 @@ def answered(reference: str, answer: Callable[[], dict[str, Any]]) -> dict[str, 
         return _failure(with_traceback(error, problem))
 
 
-class Host:
+class CaptureHost:
     """One model of the user's, made on the first question."""
 
     def __init__(self, asked: Mapping[str, Any]) -> None:
@@ -114,7 +114,7 @@ class Host:
         self._root = become_program(self._reference)
         stay_offline(self._reference)
         choose_keras_backend()
-        self._watch = Watch()
+        self._watch = ImportWatch()
         self._model: Model | None = None
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,8 +138,11 @@ def _failure(error: EpochcastError) -> dict[str, Any]:
     return {"error": type(error).__name__, "message": str(error), "notes": list(getattr(error, "__notes__", ()))}
 
 
+HOST = CaptureHost
+
+
 def main(arguments: list[str]) -> None:
     """`arguments` are the parent's process, the folders that it imports from, and the module of the host."""
     parent, folders, host = arguments
     sys.path[:] = json.loads(folders)
-    serve(int(parent), import_module(host).Host)
+    serve(int(parent), import_module(host).HOST)

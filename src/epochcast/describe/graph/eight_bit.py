@@ -27,10 +27,10 @@ from epochcast.describe.graph.tensor import DType, Tensor
 
 def with_narrow_products(ops: Iterable[Op], parameters: Iterable[Parameter], narrow: DType) -> tuple[Op, ...]:
     """The same step with products in a narrow format. `ops` are in float32."""
-    return _Walk(tuple(ops), parameters, narrow).walk()
+    return _NarrowWalk(tuple(ops), parameters, narrow).walk()
 
 
-class _Walk:
+class _NarrowWalk:
     """One walk over a step. `copies` has the two narrow copies of every tensor so far: as stored, and transposed."""
 
     def __init__(self, ops: tuple[Op, ...], parameters: Iterable[Parameter], narrow: DType) -> None:

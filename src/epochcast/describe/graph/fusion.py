@@ -41,7 +41,7 @@ from epochcast.describe.graph.op_kinds import (
     Softmax,
     View,
 )
-from epochcast.describe.graph.op_work import Work
+from epochcast.describe.graph.op_work import OpWork
 from epochcast.describe.graph.rebatch import Growth, Numbers, Template
 from epochcast.describe.graph.tensor import Tensor
 
@@ -50,7 +50,7 @@ Places = NDArray[np.int64]
 # torch/_inductor/config.py, max_fusion_size: nodes of one kernel.
 MOST_OPS = 64
 _FLOPS, _READ, _WRITTEN, _LAUNCHES = (
-    Work._fields.index(n) for n in ("flops", "read_bytes", "written_bytes", "launches")
+    OpWork._fields.index(n) for n in ("flops", "read_bytes", "written_bytes", "launches")
 )
 
 
@@ -71,7 +71,7 @@ class Fusion:
     spared: Numbers
 
     def work(self, template: Template, batch: int) -> Numbers:
-        """The `Work` of every kernel: sums of its ops without what is spared; shape and launches of its leader."""
+        """The `OpWork` of every kernel: sums of its ops without what is spared; shape and launches of its leader."""
         of_ops = template.work(batch)
         numbers: Numbers = of_ops[self.leaders]
         runs = np.concatenate([np.array(m, dtype=np.int64) for m in self.members]) if self.members else self.places
@@ -87,7 +87,7 @@ def fused(template: Template, parameters: Iterable[str], *, inference: bool, epi
     """The kernels of a step. `inference`: its batch normalisations use stored statistics; `epilogues`: elementwise ops
     beside another kernel are part of it.
     """
-    walk = _Walk(template.base, inference)
+    walk = _FusionWalk(template.base, inference)
     groups = sorted(walk.groups, key=lambda group: group.place)
     unwritten = _unwritten(walk, frozenset(parameters))
     if epilogues:
@@ -118,7 +118,7 @@ class _Group:
     touched: set[str] = field(default_factory=set)
 
 
-class _Walk:
+class _FusionWalk:
     """One walk over the ops in order: every op joins the kernels of its operands or begins its own."""
 
     def __init__(self, ops: Sequence[Op], inference: bool) -> None:
@@ -283,7 +283,7 @@ def _is_pointwise(op: Op) -> bool:
     return isinstance(op.kind, Elementwise | Copy) and op.phase is not Phase.UPDATE
 
 
-def _unwritten(walk: _Walk, parameters: frozenset[str]) -> frozenset[str]:
+def _unwritten(walk: _FusionWalk, parameters: frozenset[str]) -> frozenset[str]:
     """Storages that one kernel writes and no other reads, and masks. What nobody reads is a result of the step; what is
     read before it is written (an optimizer's state, a master copy) was there before the step and stays.
     """
@@ -309,7 +309,7 @@ def _unwritten(walk: _Walk, parameters: frozenset[str]) -> frozenset[str]:
     return frozenset((alone | masks) - results)
 
 
-def _absorbed(groups: list[_Group], walk: _Walk) -> list[_Group]:
+def _absorbed(groups: list[_Group], walk: _FusionWalk) -> list[_Group]:
     """Kernels of elementwise ops and copies alone become part of the one whose result they read, else of the one that
     reads theirs; where there is none, they stay.
     """
@@ -344,7 +344,7 @@ def _absorbed(groups: list[_Group], walk: _Walk) -> list[_Group]:
 class _Result:
     """From groups of ops to the numbers of a `Fusion`."""
 
-    def __init__(self, template: Template, walk: _Walk, groups: list[_Group], unwritten: frozenset[str]) -> None:
+    def __init__(self, template: Template, walk: _FusionWalk, groups: list[_Group], unwritten: frozenset[str]) -> None:
         self.template, self.walk, self.groups, self.unwritten = template, walk, groups, unwritten
         self.index = {group.number: number for number, group in enumerate(groups)}
 

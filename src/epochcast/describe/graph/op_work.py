@@ -86,7 +86,7 @@ MATRIX_CLASSES = frozenset(
 )
 
 
-class Work(NamedTuple):
+class OpWork(NamedTuple):
     """The numbers of one op that grow with the batch."""
 
     flops: int
@@ -99,10 +99,10 @@ class Work(NamedTuple):
     launches: int
 
 
-def work(op: Op) -> Work:
+def work(op: Op) -> OpWork:
     """All numbers of an op at once."""
     kind = op.kind
-    return Work(flops(kind, op), read_bytes(kind, op), written_bytes(kind, op), *matrix(kind, op), launches(kind, op))
+    return OpWork(flops(kind, op), read_bytes(kind, op), written_bytes(kind, op), *matrix(kind, op), launches(kind, op))
 
 
 # ---- classes ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OptimizerRule:
     """An optimizer: its passes, its per-parameter state by letter and name, and the letters whose norms are taken
     before the last pass. `state_dtype` is the dtype of the state where it differs from the parameter's.
 
@@ -70,13 +70,13 @@ _MOMENTS, _MOMENT = {"m": "exp_avg", "v": "exp_avg_sq"}, {"m": "exp_avg"}
 # bitsandbytes keeps the state of smaller tensors as it is (min_8bit_size).
 LEAST_QUANTISED_ELEMENTS = 4096
 
-OPTIMIZERS: Mapping[str, Rule] = {
-    "sgd": Rule((_SGD,), {}),
-    "momentum": Rule((*_MOMENTUM, Pass("add", "pb", "p", 2)), {"b": "momentum_buffer"}),
-    "nesterov": Rule((*_MOMENTUM, Pass("add", "gb", "g", 2), _SGD), {"b": "momentum_buffer"}),
-    "adam": Rule(_ADAM, {"m": "exp_avg", "v": "exp_avg_sq"}),
-    "adamw": Rule((_DECAY, *_ADAM), {"m": "exp_avg", "v": "exp_avg_sq"}),
-    "rmsprop": Rule(
+OPTIMIZERS: Mapping[str, OptimizerRule] = {
+    "sgd": OptimizerRule((_SGD,), {}),
+    "momentum": OptimizerRule((*_MOMENTUM, Pass("add", "pb", "p", 2)), {"b": "momentum_buffer"}),
+    "nesterov": OptimizerRule((*_MOMENTUM, Pass("add", "gb", "g", 2), _SGD), {"b": "momentum_buffer"}),
+    "adam": OptimizerRule(_ADAM, {"m": "exp_avg", "v": "exp_avg_sq"}),
+    "adamw": OptimizerRule((_DECAY, *_ADAM), {"m": "exp_avg", "v": "exp_avg_sq"}),
+    "rmsprop": OptimizerRule(
         (
             Pass("mul", "v", "v"),
             Pass("addcmul", "vgg", "v", 3),
@@ -86,7 +86,7 @@ OPTIMIZERS: Mapping[str, Rule] = {
         ),
         {"v": "square_avg"},
     ),
-    "adagrad": Rule(
+    "adagrad": OptimizerRule(
         (
             Pass("addcmul", "vgg", "v", 3),
             Pass("sqrt", "v", "t", 2),
@@ -96,7 +96,7 @@ OPTIMIZERS: Mapping[str, Rule] = {
         ),
         {"v": "sum"},
     ),
-    "adadelta": Rule(
+    "adadelta": OptimizerRule(
         (
             Pass("mul", "v", "v"),
             Pass("addcmul", "vgg", "v", 3),
@@ -113,23 +113,23 @@ OPTIMIZERS: Mapping[str, Rule] = {
         {"v": "square_avg", "a": "acc_delta"},
     ),
     # You et al. 2020: Adam's direction, scaled per tensor by the ratio of two norms.
-    "lamb": Rule(
+    "lamb": OptimizerRule(
         (*_ADAM[:-1], Pass("div", "mt", "t"), Pass("add", "tp", "t", 2), Pass("add", "pt", "p", 2)),
         {"m": "exp_avg", "v": "exp_avg_sq"},
         norms="pt",
     ),
     # Dettmers et al. 2022 (bitsandbytes): Adam in one kernel, both moments quantised block by block.
-    "adam8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8),
-    "adamw8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8),
-    "lion8bit": Rule((_LION_STEP,), _MOMENT, state_dtype=DType.UINT8),
+    "adam8bit": OptimizerRule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8),
+    "adamw8bit": OptimizerRule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8),
+    "lion8bit": OptimizerRule((_LION_STEP,), _MOMENT, state_dtype=DType.UINT8),
     # Dettmers et al. 2023 (QLoRA, section 3): the same with state that is paged.
-    "paged_adam": Rule((_ADAM_STEP,), _MOMENTS, is_paged=True),
-    "paged_adamw": Rule((_ADAM_STEP,), _MOMENTS, is_paged=True),
-    "paged_adam8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8, is_paged=True),
-    "paged_adamw8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8, is_paged=True),
-    "paged_lion8bit": Rule((_LION_STEP,), _MOMENT, state_dtype=DType.UINT8, is_paged=True),
+    "paged_adam": OptimizerRule((_ADAM_STEP,), _MOMENTS, is_paged=True),
+    "paged_adamw": OptimizerRule((_ADAM_STEP,), _MOMENTS, is_paged=True),
+    "paged_adam8bit": OptimizerRule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8, is_paged=True),
+    "paged_adamw8bit": OptimizerRule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8, is_paged=True),
+    "paged_lion8bit": OptimizerRule((_LION_STEP,), _MOMENT, state_dtype=DType.UINT8, is_paged=True),
     # Chen et al. 2023: the sign of a momentum; one moment is kept.
-    "lion": Rule(
+    "lion": OptimizerRule(
         (
             _DECAY,
             Pass("lerp", "mg", "t", 3),
@@ -142,7 +142,7 @@ OPTIMIZERS: Mapping[str, Rule] = {
     ),
     # Shazeer & Stern 2018, without momentum, as torch.optim.Adafactor: of a matrix's second moments only the means of
     # rows and columns are kept. It runs tensor by tensor unless one asks for foreach.
-    "adafactor": Rule(
+    "adafactor": OptimizerRule(
         (
             _DECAY,
             Pass("mul", "gg", "t", 1),
@@ -158,14 +158,14 @@ OPTIMIZERS: Mapping[str, Rule] = {
         in_turn=True,
     ),
     # Jordan et al. 2024, as torch.optim.Muon: a momentum made orthogonal; what is no matrix has AdamW.
-    "muon": Rule(
+    "muon": OptimizerRule(
         (Pass("lerp", "mg", "m", 3), Pass("lerp", "gm", "t", 3), _DECAY, Pass("add", "pt", "p", 2)),
         {"m": "momentum_buffer"},
         in_turn=True,
         orthogonal="t",
         others="adamw",
     ),
-    "none": Rule((), {}),
+    "none": OptimizerRule((), {}),
 }
 """Every optimizer by name; "none" updates nothing."""
 
@@ -212,7 +212,7 @@ def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreac
     return (*_updated(optimizer, rule, matrices, "loop"), *update(rest, rule.others, style))
 
 
-def _updated(optimizer: str, rule: Rule, trained: tuple[Tensor, ...], style: str) -> Iterator[Op]:
+def _updated(optimizer: str, rule: OptimizerRule, trained: tuple[Tensor, ...], style: str) -> Iterator[Op]:
     if not trained or not rule.passes:
         return
     if style == "fused" and not rule.orthogonal:
@@ -264,7 +264,7 @@ def _orthogonal(optimizer: str, matrix: Tensor) -> Iterator[Op]:
             yield Op(name, kind, inputs, (output,), (), Phase.UPDATE, "optimizer")
 
 
-def _fused(optimizer: str, rule: Rule, trained: tuple[Tensor, ...]) -> Op:
+def _fused(optimizer: str, rule: OptimizerRule, trained: tuple[Tensor, ...]) -> Op:
     state = tuple(_operand(letter, t, rule) for letter in rule.state for t in trained)
     flops = sum(sweep.flops for sweep in rule.passes)
     # flops are counted per element written, and the fused kernel writes the parameter and each state tensor
@@ -273,7 +273,7 @@ def _fused(optimizer: str, rule: Rule, trained: tuple[Tensor, ...]) -> Op:
     return Op(f"{optimizer}.fused", kind, inputs, (*trained, *state), (), Phase.UPDATE, "optimizer")
 
 
-def _operand(letter: str, parameter: Tensor, rule: Rule) -> Tensor:
+def _operand(letter: str, parameter: Tensor, rule: OptimizerRule) -> Tensor:
     match letter:
         case "p":
             return parameter

@@ -16,7 +16,7 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.garbage import without_collecting
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import OptimizerUpdate
-from epochcast.describe.graph.op_work import Work, work
+from epochcast.describe.graph.op_work import OpWork, work
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput
 
@@ -106,7 +106,7 @@ class Template:
         return resized(self.base[place], self.growths[place], batch)
 
     def work(self, batch: int) -> Numbers:
-        """The `Work` of every op at a batch size, one row per op, in the order of its fields."""
+        """The `OpWork` of every op at a batch size, one row per op, in the order of its fields."""
         (constant, first, second), bent = self._quadratics
         numbers: Numbers = constant + batch * (first + batch * second)
         if len(bent):
@@ -129,7 +129,7 @@ class Template:
             for op, growth in samples
         ]
         one, two, three, far = (
-            np.array(works, dtype=np.float64).reshape(-1, len(sizes), len(Work._fields)).transpose(1, 0, 2)
+            np.array(works, dtype=np.float64).reshape(-1, len(sizes), len(OpWork._fields)).transpose(1, 0, 2)
         )
         second = (three - 2 * two + one) / 2
         first = two - one - 3 * second

@@ -40,7 +40,7 @@ from epochcast.describe.graph.op_kinds import (
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ReceptiveField:
     """Pixels seen and pixels between neighbours, per spatial dimension."""
 
     size: tuple[int, ...]
@@ -52,7 +52,7 @@ def receptive_fields(graph: Graph) -> dict[str, tuple[int, ...] | None]:
     spatial = graph.inputs[0].shape[2:] if graph.inputs else ()
     if not spatial or not graph.inputs[0].dtype.is_float:
         return {op.name: None for op in graph.ops}
-    single_pixel = Field((1,) * len(spatial), (1,) * len(spatial))
+    single_pixel = ReceptiveField((1,) * len(spatial), (1,) * len(spatial))
     fields = {tensor.name: single_pixel for tensor in graph.inputs}
     size_of_op: dict[str, tuple[int, ...] | None] = {}
     for op in graph.ops:
@@ -60,7 +60,7 @@ def receptive_fields(graph: Graph) -> dict[str, tuple[int, ...] | None]:
         if not before:
             size_of_op[op.name] = None
             continue
-        joined = Field(
+        joined = ReceptiveField(
             tuple(max(sizes) for sizes in zip(*(f.size for f in before), strict=True)),
             tuple(max(jumps) for jumps in zip(*(f.jump for f in before), strict=True)),
         )
@@ -72,7 +72,7 @@ def receptive_fields(graph: Graph) -> dict[str, tuple[int, ...] | None]:
 
 
 @singledispatch
-def field_after(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def field_after(kind: Kind, op: Op, field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
     """The field after an op. A kind without a rule is assumed to keep positions, as the kinds below do."""
     return field
 
@@ -81,24 +81,26 @@ for _kind in (Norm, Softmax, Elementwise, Embedding, Gather, Scatter, Copy, View
     field_after.register(_kind, field_after.dispatch(object))
 
 
-def _whole_input(field: Field, spatial: tuple[int, ...]) -> Field:
-    return Field(tuple(max(r, n) for r, n in zip(field.size, spatial, strict=True)), spatial)
+def _whole_input(field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
+    return ReceptiveField(tuple(max(r, n) for r, n in zip(field.size, spatial, strict=True)), spatial)
 
 
-def _windowed(field: Field, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Field:
-    return Field(
+def _windowed(
+    field: ReceptiveField, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> ReceptiveField:
+    return ReceptiveField(
         tuple(r + d * (k - 1) * j for r, j, k, d in zip(field.size, field.jump, window, dilation, strict=True)),
         tuple(j * s for j, s in zip(field.jump, stride, strict=True)),
     )
 
 
 @field_after.register
-def _(kind: Conv, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def _(kind: Conv, op: Op, field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
     window = op.weights[0].shape[2:]
     if len(window) != len(spatial):
         return field
     if kind.transposed:
-        return Field(
+        return ReceptiveField(
             tuple(
                 r + (ceil(k / s) - 1) * j
                 for r, j, k, s in zip(field.size, field.jump, window, kind.stride, strict=True)
@@ -109,7 +111,7 @@ def _(kind: Conv, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
 
 
 @field_after.register
-def _(kind: Pool, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def _(kind: Pool, op: Op, field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
     if not all(kind.window):
         return _whole_input(field, spatial)
     if len(kind.window) != len(spatial):
@@ -119,18 +121,18 @@ def _(kind: Pool, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
 
 @field_after.register(Attention)
 @field_after.register(Recurrent)
-def _(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def _(kind: Kind, op: Op, field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
     return _whole_input(field, spatial)
 
 
 @field_after.register
-def _(kind: Matmul, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def _(kind: Matmul, op: Op, field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
     """A weight applied to each token keeps the field. Flattened features or two computed tensors see all."""
     return field if op.weights and len(op.inputs[0].shape) > 2 else _whole_input(field, spatial)
 
 
 @field_after.register
-def _(kind: Reduce, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def _(kind: Reduce, op: Op, field: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
     """A mean over channels keeps its positions; one over positions sees everything."""
     before, after = op.inputs[0].shape, op.output.shape
     keeps_positions = after[-len(spatial) :] == before[-len(spatial) :]

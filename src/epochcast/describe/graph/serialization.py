@@ -50,7 +50,7 @@ def ops_to_json(ops: Iterable[Op]) -> Json:
 
 def ops_from_json(json: object, place: str = "ops document") -> tuple[Op, ...]:
     """The ops back."""
-    reader = _Reader(mapping(json, place), place)
+    reader = _DocumentReader(mapping(json, place), place)
     return tuple(op for op, _ in reader.ops())
 
 
@@ -77,7 +77,7 @@ def graph_to_json(graph: Graph) -> Json:
 def graph_from_json(json: object, place: str = "graph") -> Graph:
     """The graph back; it checks again that nothing is read before it is made."""
     document = mapping(json, place)
-    reader = _Reader(document, place)
+    reader = _DocumentReader(document, place)
     parts = (
         text_of(document, "name", place),
         count_of(document, "batch", place),
@@ -105,7 +105,7 @@ def template_to_json(template: Template) -> Json:
 
 def template_from_json(json: object, place: str = "template") -> Template:
     """The template back."""
-    return _template(_Reader(mapping(json, place), place))
+    return _template(_DocumentReader(mapping(json, place), place))
 
 
 def trace_to_json(trace: Trace) -> Json:
@@ -129,7 +129,7 @@ def trace_to_json(trace: Trace) -> Json:
 def trace_from_json(json: object, place: str = "trace") -> Trace:
     """The trace back."""
     document = mapping(json, place)
-    reader = _Reader(document, place)
+    reader = _DocumentReader(document, place)
     return Trace(
         text_of(document, "name", place),
         recipe_from_json(value_of(document, "recipe", place), f"{place}.recipe"),
@@ -233,7 +233,7 @@ def _still(template: Template) -> list[int]:
 Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
 
 
-class _Reader:
+class _DocumentReader:
     """Reads the tables of a document, and the rows that refer to them."""
 
     def __init__(self, document: Mapping[str, Any], place: str) -> None:
@@ -305,7 +305,7 @@ def check_operands(op: Op, place: str) -> None:
         raise BadInput(f"{place}: a {op.kind.label} cannot have such operands") from None
 
 
-def _template(reader: _Reader) -> Template:
+def _template(reader: _DocumentReader) -> Template:
     pairs = reader.ops()
     places = rows_of(reader.document, "still", reader.place) if "still" in reader.document else []
     if not all(is_int(place) for place in places):

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Network:
+class BenchNetwork:
     """A network to train; `reference` and `input_shape` are those to forecast it with.
 
     `ids_below` is the number of words where the inputs are words. An empty `loss` is chosen by the shape of the output.
@@ -38,7 +38,7 @@ class Network:
     loss: str = ""
 
 
-def find_network(name: str, input_shape: Shape | None = None) -> Network:
+def find_network(name: str, input_shape: Shape | None = None) -> BenchNetwork:
     """The network behind a name of `NETWORKS`, a zoo name torchvision has too, or any reference to a torch module."""
     if name in NETWORKS:
         return NETWORKS[name](input_shape)
@@ -54,7 +54,7 @@ def find_network(name: str, input_shape: Shape | None = None) -> Network:
     raise UnknownName("network to train", name, names)
 
 
-def module_and_inputs(network: Network, batch: int, device: str) -> tuple[nn.Module, Example]:
+def module_and_inputs(network: BenchNetwork, batch: int, device: str) -> tuple[nn.Module, Example]:
     """The module with weights, ready to train, and random inputs for it, both on the device."""
     module, example = network.make()
 
@@ -74,29 +74,31 @@ def module_and_inputs(network: Network, batch: int, device: str) -> tuple[nn.Mod
 
 def _from_zoo(
     name: str, input_shape: Shape | None, make: Callable[[], nn.Module], *, ids_below: int = 2, loss: str = ""
-) -> Network:
+) -> BenchNetwork:
     """A module that is the zoo's network, with the inputs of the zoo's graph."""
     zoo_input = ZOO[name].build(name, 2, input_shape).inputs[0]
     dtype = torch.float32 if zoo_input.dtype.is_float else torch.int64
-    return Network(name, lambda: (make(), image(zoo_input.shape[1:], dtype)), input_shape, ids_below, loss)
+    return BenchNetwork(name, lambda: (make(), image(zoo_input.shape[1:], dtype)), input_shape, ids_below, loss)
 
 
-def _referenced(family: str, rest: str, reference: str, input_shape: Shape | None) -> Network:
+def _referenced(family: str, rest: str, reference: str, input_shape: Shape | None) -> BenchNetwork:
     match family:
         case "torchvision":
             models = import_torchvision().models
             if rest not in models.list_models():
                 raise UnknownName("torchvision model", rest, models.list_models())
-            return Network(reference, partial(_like_captured, reference, input_shape, _torchvision(rest)), input_shape)
+            return BenchNetwork(
+                reference, partial(_like_captured, reference, input_shape, _torchvision(rest)), input_shape
+            )
         case "timm":
             timm = import_timm()
             sized = {} if input_shape is None else {"img_size": input_shape[1:]}
             make = partial(timm.create_model, rest, pretrained=False, **sized)
-            return Network(reference, partial(_like_captured, reference, input_shape, make), input_shape)
+            return BenchNetwork(reference, partial(_like_captured, reference, input_shape, make), input_shape)
         case "hf":
             return _hugging_face(reference, input_shape)
         case _:
-            return Network(reference, partial(_factory, reference, input_shape), input_shape)
+            return BenchNetwork(reference, partial(_factory, reference, input_shape), input_shape)
 
 
 def _torchvision(name: str) -> Callable[[], nn.Module]:
@@ -114,7 +116,7 @@ def _like_captured(
     return make(), captured.example
 
 
-def _hugging_face(reference: str, input_shape: Shape | None) -> Network:
+def _hugging_face(reference: str, input_shape: Shape | None) -> BenchNetwork:
     """The class that the front end chose, built again from its configuration; labels are words, too."""
     from epochcast.describe.capture.hf import hf_model
 
@@ -123,7 +125,7 @@ def _hugging_face(reference: str, input_shape: Shape | None) -> Network:
     vocabulary = getattr(config, "vocab_size", None)
     build: Any = type(captured.module)
     ids_below = min(n for n in (vocabulary, None if vocabulary else config.num_labels) if n)
-    return Network(reference, lambda: (build(config), captured.example), input_shape, ids_below)
+    return BenchNetwork(reference, lambda: (build(config), captured.example), input_shape, ids_below)
 
 
 def _factory(reference: str, input_shape: Shape | None) -> tuple[nn.Module, Example]:
@@ -189,24 +191,24 @@ class WordModel(nn.Module):
         return scores
 
 
-def _word_model(name: str, width: int, vocabulary: int) -> Callable[[Shape | None], Network]:
+def _word_model(name: str, width: int, vocabulary: int) -> Callable[[Shape | None], BenchNetwork]:
     return lambda shape: _from_zoo(name, shape, partial(WordModel, width, vocabulary), ids_below=vocabulary)
 
 
 def _report(
     name: str, into: int, channels: tuple[int, ...], dense: tuple[int, ...]
-) -> Callable[[Shape | None], Network]:
+) -> Callable[[Shape | None], BenchNetwork]:
     return lambda shape: _from_zoo(name, shape, partial(_stack, into, channels, dense))
 
 
-def _alias(reference: str, default_shape: Shape | None = None) -> Callable[[Shape | None], Network]:
+def _alias(reference: str, default_shape: Shape | None = None) -> Callable[[Shape | None], BenchNetwork]:
     return lambda shape: find_network(reference, shape or default_shape)
 
 
 BERT_MINI = "hf:BertConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024)"
 GPT2_MINI = "hf:GPT2Config(n_embd=256, n_layer=4, n_head=4, n_positions=512, vocab_size=8192)"
 
-NETWORKS: Mapping[str, Callable[[Shape | None], Network]] = {
+NETWORKS: Mapping[str, Callable[[Shape | None], BenchNetwork]] = {
     "mnist_cnn": _report("mnist_cnn", 1, _MNIST, (128, 10)),
     "mnist_cnn_2conv": _report("mnist_cnn_2conv", 1, _MNIST_2, (128, 10)),
     "cifar10_cnn": _report("cifar10_cnn", 3, _CIFAR, (512, 256, 128, 10)),

@@ -1,9 +1,10 @@
 """A campaign: a list of measurements, the most useful first, each made once and appended to the measurement file.
 
-A `Question` says what to measure. It is plain data, so it can be sent to any process or machine. `measure(question)`
-makes the measurement there, in a process of its own where it runs the user's code (`apart`). It does not raise where
-the configuration cannot run: out of memory and unsupported are results, too. The local engine below measures in this
-process; the Ray engine (`ray_engine.fleet`) on a cluster, with the same questions and the same `measure`.
+A `BenchQuestion` says what to measure. It is plain data, so it can be sent to any process or machine.
+`measure(question)` makes the measurement there, in a process of its own where it runs the user's code (`apart`). It
+does not raise where the configuration cannot run: out of memory and unsupported are results, too. The local engine
+below measures in this process; the Ray engine (`ray_engine.fleet`) on a cluster, with the same questions and the same
+`measure`.
 """
 
 import json
@@ -16,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.measure.bench.measurements import Appender, Machine, Measurement
+from epochcast.measure.bench.measurements import Appender, MeasuredMachine, Measurement
 from epochcast.measure.bench.subprocess_bench import MeasuringProcess, measured_apart, own_code_of
 from epochcast.measure.bench.timing import Timing
 
@@ -37,7 +38,7 @@ MEASURES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Question:
+class BenchQuestion:
     """What to measure. `ask` becomes the `question` of the row; `limit_seconds` is the time it may take."""
 
     kind: str
@@ -56,7 +57,7 @@ def key_of(words: Sequence[str], ask: Mapping[str, Any]) -> str:
     return "/".join([*words, digest[:10]])
 
 
-def measure(question: Question) -> Measurement:
+def measure(question: BenchQuestion) -> Measurement:
     """The measurement that a question asks for; where it runs the user's code, in a process of its own."""
     if not own_code_of(question):
         return measured_here(question)
@@ -71,14 +72,14 @@ def measure(question: Question) -> Measurement:
 _process = MeasuringProcess()
 
 
-def measured_here(question: Question) -> Measurement:
+def measured_here(question: BenchQuestion) -> Measurement:
     """The measurement that a question asks for, made in this process."""
-    measure_kind: Callable[[Question], Measurement] = import_module(MEASURES[question.kind]).measure
+    measure_kind: Callable[[BenchQuestion], Measurement] = import_module(MEASURES[question.kind]).measure
     return measure_kind(question)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CampaignOutcome:
     """The result of a configuration that ran."""
 
     timing: Timing
@@ -86,7 +87,9 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def measurement_of(question: Question, machine: Machine, run: Callable[[], Outcome]) -> Measurement:
+def measurement_of(
+    question: BenchQuestion, machine: MeasuredMachine, run: Callable[[], CampaignOutcome]
+) -> Measurement:
     """The row with the result of `run`, or with the reason why it failed."""
     try:
         outcome = run()
@@ -111,7 +114,7 @@ def measurement_of(question: Question, machine: Machine, run: Callable[[], Outco
     )
 
 
-def _failed(question: Question, machine: Machine, problem: BaseException) -> Measurement:
+def _failed(question: BenchQuestion, machine: MeasuredMachine, problem: BaseException) -> Measurement:
     failed = reason(problem)
     return Measurement(question.kind, question.key, machine, question.ask, failed=failed, details=_dated())
 
@@ -134,7 +137,7 @@ def reason(problem: BaseException) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CampaignReport:
     """Counts of a campaign: `measured_before` were in the file already, `left` did not fit the budget."""
 
     measured: int
@@ -144,19 +147,19 @@ class Report:
     seconds: float
 
 
-Engine = Callable[[Iterable[Question]], Iterator[Measurement]]
+Engine = Callable[[Iterable[BenchQuestion]], Iterator[Measurement]]
 
 
 def run(
-    questions: Sequence[Question],
+    questions: Sequence[BenchQuestion],
     out: Appender,
-    machine: Machine,
+    machine: MeasuredMachine,
     *,
     budget_seconds: float | None = None,
     resume: bool = False,
     progress: Progress | None = None,
     engine: Engine | None = None,
-) -> Report:
+) -> CampaignReport:
     """Make every measurement that the file does not have yet, in order, until the budget is spent.
 
     The budget bounds the time until the last row is written; only the execution under way can overrun it. With another
@@ -182,10 +185,10 @@ def run(
         if progress is not None:
             spent = (perf_counter() - began) / budget_seconds if budget_seconds else 0.0
             progress(min(1.0, max(spent, measured / len(unmeasured))), measured)
-    return Report(measured, failed, len(measured_before), len(unmeasured) - measured, perf_counter() - began)
+    return CampaignReport(measured, failed, len(measured_before), len(unmeasured) - measured, perf_counter() - began)
 
 
-def _local_engine(questions: Iterable[Question]) -> Iterator[Measurement]:
+def _local_engine(questions: Iterable[BenchQuestion]) -> Iterator[Measurement]:
     """The local engine: one question after the other, in this process."""
     for question in questions:
         yield measure(question)
@@ -197,11 +200,11 @@ class _WithinBudget:
     run makes progress.
     """
 
-    waiting: Sequence[Question]
+    waiting: Sequence[BenchQuestion]
     began: float
     budget_seconds: float | None
 
-    def __iter__(self) -> Iterator[Question]:
+    def __iter__(self) -> Iterator[BenchQuestion]:
         for index, question in enumerate(self.waiting):
             if self.budget_seconds is None:
                 yield question

@@ -28,7 +28,7 @@ from epochcast.base.bounds import check_questions
 from epochcast.base.documents import parse_toml, read_text
 from epochcast.describe.graph.recipe import MODES, Recipe
 from epochcast.errors import BadInput, EpochcastError, UnknownName
-from epochcast.measure.bench.campaign import Question
+from epochcast.measure.bench.campaign import BenchQuestion
 from epochcast.measure.bench.models_bench import BACKENDS, LOADER_MODE, STEP_SECONDS, SYNTHETIC, question_of
 from epochcast.units import parse_seconds, parse_shape
 
@@ -61,7 +61,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def read_campaign(path: Path, device: str) -> list[Question]:
+def read_campaign(path: Path, device: str) -> list[BenchQuestion]:
     """Every configuration of a campaign file, as questions."""
     if not path.is_file():
         raise BadInput(f"no campaign file {str(path)!r}")
@@ -94,8 +94,8 @@ def _is_list(value: object, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(v, kind) and not isinstance(v, bool) for v in value)
 
 
-def _questions(sets: list[dict[str, Any]], device: str) -> list[Question]:
-    questions: dict[str, Question] = {}
+def _questions(sets: list[dict[str, Any]], device: str) -> list[BenchQuestion]:
+    questions: dict[str, BenchQuestion] = {}
     check_questions(sum(_size(table) for table in sets))
     most_repetitions = max(int(table["repetitions"]) for table in sets)
     for repetition, table in product(range(most_repetitions), sets):
@@ -111,7 +111,7 @@ def _size(table: Mapping[str, Any]) -> int:
     return prod((*map(len, axes), int(table["repetitions"])))
 
 
-def _combinations(table: Mapping[str, Any], device: str, repetition: int) -> list[Question]:
+def _combinations(table: Mapping[str, Any], device: str, repetition: int) -> list[BenchQuestion]:
     for key in ("models", "batches"):
         if key not in table:
             raise BadInput(f"{key} is missing")

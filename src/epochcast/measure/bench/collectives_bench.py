@@ -15,7 +15,7 @@ from pathlib import Path
 
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.measure.bench.bench_children import ONE_THREAD, ChildFailed, Children, loopback_name
-from epochcast.measure.bench.campaign import Outcome, Question, key_of, measurement_of
+from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of
 from epochcast.measure.bench.machine_fingerprint import machine
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.timing import Timing
@@ -36,7 +36,7 @@ def questions(
     device: str = "cpu",
     names: Sequence[str] = NAMES,
     limit_seconds: float = LIMIT_SECONDS,
-) -> list[Question]:
+) -> list[BenchQuestion]:
     """The sweep: all-reduce first; of each collective the smallest and the largest size first, then those between."""
     if ranks < 2:
         raise BadInput(f"a collective needs at least 2 ranks, got {ranks}")
@@ -56,12 +56,12 @@ def questions(
 
 def question_of(
     name: str, ranks: int, size_bytes: int, device: str = "cpu", limit_seconds: float = LIMIT_SECONDS
-) -> Question:
+) -> BenchQuestion:
     """The question for one collective of one size."""
     backend = "nccl" if device.startswith("cuda") else "gloo"
     ask = {"device": device, "backend": backend, "collective": name, "ranks": ranks, "size_bytes": size_bytes}
     words = ("collective", backend, name, f"x{ranks}", str(size_bytes))
-    return Question("collective", key_of(words, ask), ask, limit_seconds)
+    return BenchQuestion("collective", key_of(words, ask), ask, limit_seconds)
 
 
 def ends_first(sizes: Sequence[int]) -> list[int]:
@@ -82,17 +82,17 @@ def ends_first(sizes: Sequence[int]) -> list[int]:
 # ---- measuring ----------------------------------------------------------------------------------
 
 
-def measure(question: Question) -> Measurement:
+def measure(question: BenchQuestion) -> Measurement:
     """Run one collective in a group of processes, which is running already or is started for it."""
 
-    def run() -> Outcome:
+    def run() -> CampaignOutcome:
         ask = question.ask
         ranks, backend = int(ask["ranks"]), str(ask["backend"])
         request = {"do": "measure", **ask, "limit_seconds": question.limit_seconds}
         timeout_seconds = 3 * question.limit_seconds + START_SECONDS
         with _group(ranks, backend) as group:
             timing, *_ = group.ask(request, timeout_seconds)
-        return Outcome(Timing(**timing), details={"threads_per_rank": 1})
+        return CampaignOutcome(Timing(**timing), details={"threads_per_rank": 1})
 
     return measurement_of(question, machine(str(question.ask["device"]), 1), run)
 

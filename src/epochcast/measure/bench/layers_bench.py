@@ -20,7 +20,7 @@ from torch import nn
 
 from epochcast.describe.capture.torch.meta_steps import OPTIMIZERS
 from epochcast.errors import UnknownName
-from epochcast.measure.bench.campaign import Outcome, Question, key_of, measurement_of
+from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of
 from epochcast.measure.bench.machine_fingerprint import machine
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.ops_bench import limits_on
@@ -39,7 +39,7 @@ ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class BenchLayer:
     """One layer and how it is trained."""
 
     kind: str
@@ -79,20 +79,20 @@ class Layer:
         return 4 * self.batch * (inputs + outputs)
 
 
-def draw_layers(seed: int, count: int, limits: OpLimits) -> list[Layer]:
+def draw_layers(seed: int, count: int, limits: OpLimits) -> list[BenchLayer]:
     """Random layers in the ranges of Justus et al. (2018), within the limits."""
-    random, layers = Random(seed), list[Layer]()
+    random, layers = Random(seed), list[BenchLayer]()
     while len(layers) < count:
         batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(ACTIVATIONS))
         optimizer = random.choice(("sgd", "adam", "rmsprop"))
         if random.random() < 0.3:
-            layer = Layer(
+            layer = BenchLayer(
                 "dense", batch, width(random, 1, 4096), width(random, 1, 4096), activation=activation,
                 optimizer=optimizer,
             )  # fmt: skip
         else:
             size, kernel = log_uniform(random, 4, 224), random.choice((1, 3, 3, 5, 7))
-            layer = Layer(
+            layer = BenchLayer(
                 "conv2d", batch, width(random, 1, 512), width(random, 8, 512), size, kernel,
                 random.choice((1, 1, 2)), kernel // 2, activation, optimizer,
             )  # fmt: skip
@@ -101,35 +101,37 @@ def draw_layers(seed: int, count: int, limits: OpLimits) -> list[Layer]:
     return layers
 
 
-def questions(device: str, method: str, layers: Sequence[Layer] | None = None, seed: int = 0) -> list[Question]:
+def questions(
+    device: str, method: str, layers: Sequence[BenchLayer] | None = None, seed: int = 0
+) -> list[BenchQuestion]:
     """Random layers, or the given ones, timed by one of the two methods."""
     if method not in METHODS:
         raise UnknownName("way to time a layer", method, METHODS)
     chosen = draw_layers(seed, DRAWS, limits_on(device)) if layers is None else layers
-    by_key: dict[str, Question] = {}
+    by_key: dict[str, BenchQuestion] = {}
     for layer in chosen:
         ask = {"device": device, "way": method, "layer": asdict(layer)}
-        question = Question(
+        question = BenchQuestion(
             "layer", key_of(("layer", method, layer.kind, layer.optimizer), ask), ask, LAYER_LIMIT_SECONDS
         )
         by_key.setdefault(question.key, question)
     return list(by_key.values())
 
 
-def measure(question: Question) -> Measurement:
+def measure(question: BenchQuestion) -> Measurement:
     """Time one layer by the method of the question."""
     ask = question.ask
     device = str(ask["device"])
 
-    def run() -> Outcome:
-        layer = Layer(**ask["layer"])
+    def run() -> CampaignOutcome:
+        layer = BenchLayer(**ask["layer"])
         step = {"network": _in_network, "report": _as_in_report}[str(ask["way"])](layer, device)
-        return Outcome(time_executions(step, question.limit_seconds, sample_on(device)))
+        return CampaignOutcome(time_executions(step, question.limit_seconds, sample_on(device)))
 
     return measurement_of(question, machine(device, torch.get_num_threads()), run)
 
 
-def _module(layer: Layer, device: str) -> tuple[nn.Module, torch.Tensor]:
+def _module(layer: BenchLayer, device: str) -> tuple[nn.Module, torch.Tensor]:
     """The layer and an input for it."""
     if layer.kind == "dense":
         return nn.Linear(layer.channels_in, layer.channels_out).to(device), _random(
@@ -143,7 +145,7 @@ def _random(shape: tuple[int, ...], device: str) -> torch.Tensor:
     return torch.randn(shape, device=device)
 
 
-def _in_network(layer: Layer, device: str) -> Callable[[], None]:
+def _in_network(layer: BenchLayer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
     activate = ACTIVATIONS[layer.activation]
     x.requires_grad_()  # the layer before it needs this gradient; the input is not updated
@@ -162,7 +164,7 @@ def _in_network(layer: Layer, device: str) -> Callable[[], None]:
     return step
 
 
-def _as_in_report(layer: Layer, device: str) -> Callable[[], None]:
+def _as_in_report(layer: BenchLayer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
     activate = ACTIVATIONS[layer.activation]
     trained_input: Any = nn.Parameter(x)

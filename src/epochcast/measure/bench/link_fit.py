@@ -28,7 +28,7 @@ ROUNDS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatter":
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
+class LinkResidual:
     """Measured and fitted seconds of one size."""
 
     size_bytes: int
@@ -51,7 +51,7 @@ class LinkFit:
     ranks: int
     latency_seconds: float
     bytes_per_second: float
-    residuals: tuple[Residual, ...]
+    residuals: tuple[LinkResidual, ...]
 
     @property
     def error_fraction(self) -> float:
@@ -125,7 +125,7 @@ def _fit(machine: str, backend: str, collective: str, ranks: int, seconds: Mappi
     if seconds_per_byte <= 0:
         return None
     fitted = messages * latency_seconds + moved_bytes * seconds_per_byte
-    residuals = tuple(Residual(n, t, f) for n, t, f in zip(sizes, measured.tolist(), fitted.tolist(), strict=True))
+    residuals = tuple(LinkResidual(n, t, f) for n, t, f in zip(sizes, measured.tolist(), fitted.tolist(), strict=True))
     return LinkFit(machine, backend, collective, ranks, latency_seconds, 1 / seconds_per_byte, residuals)
 
 

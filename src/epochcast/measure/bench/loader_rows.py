@@ -7,7 +7,7 @@ from pathlib import Path
 
 from epochcast.describe.capture.script import name_not_in_script
 from epochcast.errors import BadInput
-from epochcast.measure.bench.campaign import Outcome, Question, key_of, measurement_of
+from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of
 from epochcast.measure.bench.loader_bench import BATCH, find_loader, measure_loader
 from epochcast.measure.bench.machine_fingerprint import machine
 from epochcast.measure.bench.measurements import Measurement
@@ -29,24 +29,24 @@ def check_reference(reference: str) -> None:
             raise BadInput(str(error))  # without what it says of models
 
 
-def question_of(reference: str = "", batch: int = BATCH, limit_seconds: float = LIMIT_SECONDS) -> Question:
+def question_of(reference: str = "", batch: int = BATCH, limit_seconds: float = LIMIT_SECONDS) -> BenchQuestion:
     """The question for one loader; `batch` is that of the generated files, a loader has its own."""
     ask = {"loader": reference, "batch": batch}
     words = ("loader", reference.rpartition(":")[2] or "jpeg", f"b{batch}")
-    return Question("loader", key_of(words, ask), ask, limit_seconds)
+    return BenchQuestion("loader", key_of(words, ask), ask, limit_seconds)
 
 
-def measure(question: Question) -> Measurement:
+def measure(question: BenchQuestion) -> Measurement:
     """Time the loader."""
     reference = str(question.ask["loader"])
 
-    def run() -> Outcome:
+    def run() -> CampaignOutcome:
         loader = find_loader(reference) if reference else None
         measured = measure_loader(
             loader, batch=int(question.ask["batch"]), budget_seconds=question.limit_seconds, name=reference or None
         )
         repeats = max(1, measured.samples // max(1, measured.batch))
         timing = Timing(measured.worker_seconds, measured.worker_seconds, measured.variation, repeats)
-        return Outcome(timing, details=measured.as_dict())
+        return CampaignOutcome(timing, details=measured.as_dict())
 
     return measurement_of(question, machine("cpu", 1), run)

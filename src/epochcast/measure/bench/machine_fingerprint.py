@@ -17,7 +17,7 @@ from typing import Any
 from epochcast.base.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.host_device import detect_host
-from epochcast.measure.bench.measurements import Machine
+from epochcast.measure.bench.measurements import MeasuredMachine
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu", "keras", "numpy", "torchvision", "timm", "transformers")
 _NOT_IN_ID = frozenset({"clock_hertz", "memory_bytes", "host"})
@@ -26,14 +26,14 @@ DEFAULT_CACHE_BYTES = 32 * 2**20
 
 
 @remembered(16)
-def machine(device: str = "cpu", threads: int | None = None) -> Machine:
+def machine(device: str = "cpu", threads: int | None = None) -> MeasuredMachine:
     """This machine, for measurements on `device` with so many threads of torch."""
     facts = host_facts() | {"device": device, "threads": threads, **library_versions()}
     if device.startswith("cuda"):
         facts |= _cuda_facts(device)
     identity = {key: value for key, value in facts.items() if key not in _NOT_IN_ID}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return Machine(digest[:12], facts)
+    return MeasuredMachine(digest[:12], facts)
 
 
 def torch_threads() -> int | None:

@@ -51,7 +51,7 @@ _FIRST_LINE = f'{{"kind":"{MACHINE}","machine":"'.encode()
 
 
 @dataclass(frozen=True)
-class Machine:
+class MeasuredMachine:
     """Where measurements are made: an ID, and the facts it stands for (`fingerprint.machine` finds them)."""
 
     id: str
@@ -64,7 +64,7 @@ class Measurement:
 
     kind: str
     key: str
-    machine: Machine
+    machine: MeasuredMachine
     question: Mapping[str, Any]
     seconds: float | None = None
     low_seconds: float | None = None
@@ -97,7 +97,7 @@ class Measurements:
     """The content of a file. `whole_bytes` is the length of its complete lines; `warnings` say what was left out."""
 
     rows: tuple[Measurement, ...]
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, MeasuredMachine]
     whole_bytes: int = 0
     warnings: tuple[str, ...] = ()
 
@@ -105,7 +105,7 @@ class Measurements:
         """The rows of one kind, failed ones included."""
         return tuple(row for row in self.rows if row.kind == kind)
 
-    def keys(self, machine: Machine) -> frozenset[str]:
+    def keys(self, machine: MeasuredMachine) -> frozenset[str]:
         """The keys that this machine has measured."""
         return frozenset(row.key for row in self.rows if row.machine.id == machine.id)
 
@@ -120,7 +120,7 @@ def read(path: Path) -> Measurements:
     warnings = []
     if whole_bytes < len(content):
         warnings.append(f"{path.name} has an incomplete last row; the complete rows before it are used")
-    machines: dict[str, Machine] = {}
+    machines: dict[str, MeasuredMachine] = {}
     rows: dict[tuple[str, str], Measurement] = {}
     for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
         location = f"{path.name}, line {number}"
@@ -129,7 +129,7 @@ def read(path: Path) -> Measurements:
             facts = document.get("facts") or {}
             if not isinstance(facts, dict):
                 raise BadInput(f"{location}: facts must be an object, got {facts!r}")
-            machine = Machine(_text(document, "machine", location), facts)
+            machine = MeasuredMachine(_text(document, "machine", location), facts)
             machines.setdefault(machine.id, machine)
             continue
         row = _measurement(document, machines, location)
@@ -214,7 +214,7 @@ def _document(line: bytes, location: str) -> Mapping[str, Any]:
     return document
 
 
-def _measurement(document: Mapping[str, Any], machines: Mapping[str, Machine], location: str) -> Measurement:
+def _measurement(document: Mapping[str, Any], machines: Mapping[str, MeasuredMachine], location: str) -> Measurement:
     names = set(Measurement.__dataclass_fields__)
     unknown = sorted(set(document) - names)
     if unknown:

@@ -16,7 +16,7 @@ from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.measure.bench.subprocess_bench import is_own_code, probed_apart
 
 if TYPE_CHECKING:
-    from epochcast.measure.bench.bench_networks import Network
+    from epochcast.measure.bench.bench_networks import BenchNetwork
     from epochcast.measure.bench.torch_step import TorchStep
 
 
@@ -84,15 +84,15 @@ def _reserved_bytes(step: "TorchStep") -> int:
     return int(torch.cuda.max_memory_reserved())
 
 
-def _network(reference: object, input_shape: tuple[int, ...] | None) -> "Network":
+def _network(reference: object, input_shape: tuple[int, ...] | None) -> "BenchNetwork":
     from torch.nn import Module
 
     from epochcast.describe.capture.torch.example_inputs import example_for
-    from epochcast.measure.bench.bench_networks import Network, find_network
+    from epochcast.measure.bench.bench_networks import BenchNetwork, find_network
 
     if isinstance(reference, Module):
         name = type(reference).__name__
-        return Network(name, lambda: (reference, example_for(reference, input_shape, name)), input_shape)
+        return BenchNetwork(name, lambda: (reference, example_for(reference, input_shape, name)), input_shape)
     try:
         return find_network(str(reference), input_shape)
     except UnknownName as unknown:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import recipe_from_json, recipe_to_json
 from epochcast.errors import BadInput
-from epochcast.measure.bench.campaign import Outcome, Question, key_of, measurement_of
+from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of
 from epochcast.measure.bench.machine_fingerprint import machine, torch_threads
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.timing import host_sample, sample_on, time_executions
@@ -38,7 +38,7 @@ def question_of(
     only_loader: bool = False,
     repetition: int = 0,
     limit_seconds: float = STEP_SECONDS,
-) -> Question:
+) -> BenchQuestion:
     """The question for one configuration."""
     ask: dict[str, Any] = {
         "device": device,
@@ -52,14 +52,14 @@ def question_of(
     }
     mode = LOADER_MODE if only_loader else recipe.mode
     words = ("model", backend, model, f"b{recipe.batch}", recipe.optimizer, recipe.precision, mode)
-    return Question("model", key_of(words, ask), ask, limit_seconds)
+    return BenchQuestion("model", key_of(words, ask), ask, limit_seconds)
 
 
-def measure(question: Question) -> Measurement:
+def measure(question: BenchQuestion) -> Measurement:
     """Train the network of one question until the median of a step is stable."""
     ask = question.ask
     device = str(ask["device"])
-    runs: Mapping[str, Callable[[Question], Outcome]] = {"torch": _torch, "keras": _keras}
+    runs: Mapping[str, Callable[[BenchQuestion], CampaignOutcome]] = {"torch": _torch, "keras": _keras}
     run = _loader if ask["part"] == "loader" else runs[str(ask["backend"])]
     return measurement_of(question, machine(device, torch_threads()), lambda: run(question))
 
@@ -72,7 +72,7 @@ def reference_of(ask: Mapping[str, Any]) -> tuple[str, tuple[int, ...] | None]:
     return network.reference, network.input_shape
 
 
-def _torch(question: Question) -> Outcome:
+def _torch(question: BenchQuestion) -> CampaignOutcome:
     from epochcast.measure.bench.bench_networks import find_network
     from epochcast.measure.bench.torch_step import WARM_UP_STEPS, TorchStep
 
@@ -85,10 +85,10 @@ def _torch(question: Question) -> Outcome:
     peak_bytes = step.peak_bytes()
     timing = time_executions(step, question.limit_seconds, sample_on(device), STEP_TOLERANCE, MOST_STEPS)
     shape = None if network.input_shape is None else list(network.input_shape)
-    return Outcome(timing, peak_bytes, {"reference": network.reference, "input_shape": shape})
+    return CampaignOutcome(timing, peak_bytes, {"reference": network.reference, "input_shape": shape})
 
 
-def _keras(question: Question) -> Outcome:
+def _keras(question: BenchQuestion) -> CampaignOutcome:
     from epochcast.measure.bench.keras_step import KerasStep
 
     ask = question.ask
@@ -96,10 +96,10 @@ def _keras(question: Question) -> Outcome:
         raise BadInput("the Keras backend measures with synthetic data only")
     step = KerasStep(str(ask["model"]), recipe_from_json(ask["recipe"]))
     timing = time_executions(step, question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
-    return Outcome(timing, details={"reference": str(ask["model"]), "tensorflow_threads": step.threads})
+    return CampaignOutcome(timing, details={"reference": str(ask["model"]), "tensorflow_threads": step.threads})
 
 
-def _loader(question: Question) -> Outcome:
+def _loader(question: BenchQuestion) -> CampaignOutcome:
     from epochcast.measure.bench.torch_step import repeated
 
     batches = _batches(str(question.ask["data"]))
@@ -107,7 +107,7 @@ def _loader(question: Question) -> Outcome:
         raise BadInput("a loader-only run needs data = 'file.py:make_loader'")
     stream = repeated(batches)
     timing = time_executions(lambda: next(stream), question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
-    return Outcome(timing)
+    return CampaignOutcome(timing)
 
 
 def _batches(data: str) -> Iterable[Any] | None:

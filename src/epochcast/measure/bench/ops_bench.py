@@ -27,7 +27,7 @@ from epochcast.describe.graph.serialization import ops_from_json, ops_to_json
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.host_device import detect_host
-from epochcast.measure.bench.campaign import Outcome, Question, key_of, measurement_of
+from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of
 from epochcast.measure.bench.machine_fingerprint import last_cache_bytes, machine
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.op_kernels import kernel, torch_dtype
@@ -62,7 +62,7 @@ CLASS_SHARE: dict[OpClass, float] = {
 }
 
 
-def questions(device: str, seed: int = 0, draws: int = DRAWS, dtypes: Sequence[DType] = ()) -> list[Question]:
+def questions(device: str, seed: int = 0, draws: int = DRAWS, dtypes: Sequence[DType] = ()) -> list[BenchQuestion]:
     """All ops of a campaign, the most informative first."""
     shares = DTYPE_SHARE.get(device.partition(":")[0], EVERY_DTYPE)
     dtype_shares = {dtype: shares.get(dtype, 1.0) for dtype in dtypes} if dtypes else shares
@@ -93,11 +93,11 @@ def find_dtypes(text: str | None) -> list[DType]:
     return [dtypes[name] for name in names]
 
 
-def question_of(op: Op, device: str) -> Question:
+def question_of(op: Op, device: str) -> BenchQuestion:
     """The question for one op."""
     ask = {"device": device, "ops": ops_to_json((op,))}
     words = ("op", op_class(op.kind, op).value, op.gradient.value, op.dtype.value)
-    return Question("op", key_of(words, ask), ask, OP_LIMIT_SECONDS)
+    return BenchQuestion("op", key_of(words, ask), ask, OP_LIMIT_SECONDS)
 
 
 def limits_on(device: str) -> OpLimits:
@@ -134,16 +134,16 @@ def farthest_first(points: NDArray[np.float64]) -> list[int]:
 # ---- measuring ----------------------------------------------------------------------------------
 
 
-def measure(question: Question) -> Measurement:
+def measure(question: BenchQuestion) -> Measurement:
     """Time the ops of one question on the device it names."""
     device = str(question.ask["device"])
 
-    def run() -> Outcome:
+    def run() -> CampaignOutcome:
         ops = ops_from_json(question.ask["ops"])
         with torch.no_grad():
             calls = [executions(op, device) for op in ops]
             timing = time_executions(lambda: [call() for call in calls], question.limit_seconds, sample_on(device))
-        return Outcome(timing, details={"threads": torch.get_num_threads()})
+        return CampaignOutcome(timing, details={"threads": torch.get_num_threads()})
 
     return measurement_of(question, machine(device, torch.get_num_threads()), run)
 

@@ -25,11 +25,11 @@ from typing import Any
 
 from epochcast.errors import BadInput, MissingExtra
 from epochcast.measure.bench import campaign
-from epochcast.measure.bench.campaign import Engine, Question
+from epochcast.measure.bench.campaign import BenchQuestion, Engine
 from epochcast.measure.bench.machine_fingerprint import machine
-from epochcast.measure.bench.measurements import Machine, Measurement
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 
-Measure = Callable[[Question], Measurement]
+Measure = Callable[[BenchQuestion], Measurement]
 Slots = Callable[[str, Mapping[str, float]], "list[_Slot]"]
 
 # Other campaigns may use all devices. This is how long to wait for the first free one.
@@ -121,11 +121,11 @@ class _Device:
     def __init__(self, measure: Measure, node: str) -> None:
         self._measure, self._node = measure, node
 
-    def machine(self) -> Machine:
+    def machine(self) -> MeasuredMachine:
         """The host, without facts of a framework; answered once the actor has its device."""
         return machine()
 
-    def answer(self, question: Question) -> Measurement:
+    def answer(self, question: BenchQuestion) -> Measurement:
         """The row, with the node it was measured on."""
         row = self._measure(question)
         return replace(row, details={**row.details, "node": self._node})
@@ -144,15 +144,15 @@ class _Campaign:
     measure: Measure
     end: float
     actors: dict[_Slot, Any] = field(default_factory=dict)
-    machines: dict[_Slot, Machine] = field(default_factory=dict)
+    machines: dict[_Slot, MeasuredMachine] = field(default_factory=dict)
     idle: deque[_Slot] = field(default_factory=deque)
     starting: dict[Any, _Slot] = field(default_factory=dict)
-    running: dict[Any, tuple[_Slot, Question]] = field(default_factory=dict)
-    to_repeat: deque[Question] = field(default_factory=deque)
+    running: dict[Any, tuple[_Slot, BenchQuestion]] = field(default_factory=dict)
+    to_repeat: deque[BenchQuestion] = field(default_factory=deque)
     losses: Counter[str] = field(default_factory=Counter)
     excluded: dict[_Slot, str] = field(default_factory=dict)
 
-    def answers(self, questions: Iterable[Question]) -> Iterator[Measurement]:
+    def answers(self, questions: Iterable[BenchQuestion]) -> Iterator[Measurement]:
         """Rows, in the order in which they arrive."""
         left = iter(questions)
         busy_until = perf_counter()
@@ -189,7 +189,7 @@ class _Campaign:
     def _nodes(self) -> dict[str, Mapping[str, float]]:
         return {node["NodeID"]: node["Resources"] for node in self.ray.nodes() if node["Alive"]}
 
-    def _start_questions(self, left: Iterator[Question]) -> bool:
+    def _start_questions(self, left: Iterator[BenchQuestion]) -> bool:
         """Give each idle device a question. Returns whether there may be more questions."""
         if perf_counter() > self.end:
             self.to_repeat.clear()
@@ -224,7 +224,7 @@ class _Campaign:
         else:
             self.idle.append(slot)
 
-    def _row(self, reference: Any, slot: _Slot, question: Question) -> Measurement | None:
+    def _row(self, reference: Any, slot: _Slot, question: BenchQuestion) -> Measurement | None:
         """The row; None where the question has to be repeated."""
         try:
             row: Measurement = self.ray.get(reference)

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from epochcast.describe.capture.subprocess_capture import Apart
-from epochcast.measure.bench.measurements import Machine, Measurement
+from epochcast.describe.capture.subprocess_capture import SubprocessModel
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 
 if TYPE_CHECKING:
-    from epochcast.measure.bench.campaign import Question
+    from epochcast.measure.bench.campaign import BenchQuestion
     from epochcast.measure.bench.loader_bench import LoaderMeasurement
     from epochcast.measure.bench.memory_probe import Probe
 
@@ -33,7 +33,7 @@ def is_own_code(reference: object) -> bool:
     return reference.partition(":")[0] not in LIBRARIES and reference.partition(".")[0] != OURS
 
 
-def own_code_of(question: "Question") -> tuple[str, ...]:
+def own_code_of(question: "BenchQuestion") -> tuple[str, ...]:
     """References to the user's code that the answer to a question would run."""
     return tuple(str(question.ask[key]) for key in _REFERENCES if is_own_code(question.ask.get(key)))
 
@@ -43,14 +43,14 @@ class MeasuringProcess:
 
     def __init__(self) -> None:
         self._about: dict[str, Any] = {}
-        self._process: Apart | None = None
+        self._process: SubprocessModel | None = None
 
     def ask(self, codes: tuple[str, ...], request: Mapping[str, Any]) -> Any:
         """The answer to one request about the user's code."""
         about = {"reference": codes[0], "codes": list(codes), "threads": _torch_threads()}
         if self._process is None or self._process.has_ended or about != self._about:
             self.end()
-            self._about, self._process = about, Apart(about, _HOST)
+            self._about, self._process = about, SubprocessModel(about, _HOST)
         return self._process.ask(request)["value"]
 
     def end(self) -> None:
@@ -60,10 +60,10 @@ class MeasuringProcess:
         self._process = None
 
 
-def measured_apart(question: "Question", process: MeasuringProcess) -> Measurement:
+def measured_apart(question: "BenchQuestion", process: MeasuringProcess) -> Measurement:
     """The row of a question that runs the user's code."""
     row = process.ask(own_code_of(question), {"question": asdict(question)})
-    return Measurement(**{**row, "machine": Machine(**row["machine"])})
+    return Measurement(**{**row, "machine": MeasuredMachine(**row["machine"])})
 
 
 def loader_measured_apart(reference: str) -> "LoaderMeasurement":

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from epochcast.describe.capture.subprocess_capture_host import answered, become_program
-from epochcast.measure.bench.campaign import Question, measured_here
+from epochcast.measure.bench.campaign import BenchQuestion, measured_here
 
 
-class Host:
+class BenchHost:
     """Measures for one reference to the user's code."""
 
     def __init__(self, asked: Mapping[str, Any]) -> None:
@@ -26,7 +26,7 @@ class Host:
 
 
 def _question(ask: Mapping[str, Any]) -> dict[str, Any]:
-    row = measured_here(Question(**ask))
+    row = measured_here(BenchQuestion(**ask))
     return {name: getattr(row, name) for name in row.__dataclass_fields__} | {"machine": asdict(row.machine)}
 
 
@@ -59,3 +59,6 @@ def _set_threads(threads: int | None) -> None:
     import torch
 
     torch.set_num_threads(threads)
+
+
+HOST = BenchHost

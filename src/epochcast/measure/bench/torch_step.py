@@ -19,7 +19,7 @@ from epochcast.describe.capture.torch.meta_steps import OPTIMIZERS
 from epochcast.describe.graph.precision import Precision
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
-from epochcast.measure.bench.bench_networks import Network, module_and_inputs
+from epochcast.measure.bench.bench_networks import BenchNetwork, module_and_inputs
 
 # The first allocates gradients and optimizer state; from the second on all steps are alike.
 WARM_UP_STEPS = 2
@@ -28,7 +28,9 @@ WARM_UP_STEPS = 2
 class TorchStep:
     """Call it to train one step."""
 
-    def __init__(self, network: Network, recipe: Recipe, device: str, batches: Iterable[Any] | None = None) -> None:
+    def __init__(
+        self, network: BenchNetwork, recipe: Recipe, device: str, batches: Iterable[Any] | None = None
+    ) -> None:
         if recipe.accumulate != 1 or recipe.freeze or recipe.update_style != "foreach":
             raise BadInput("a measured step has no accumulation, no frozen layers and foreach updates")
         self.recipe, self.device, self.loss = recipe, device, network.loss

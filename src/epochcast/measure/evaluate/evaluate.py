@@ -17,11 +17,11 @@ from epochcast.base.frames import as_pandas
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware.catalogue import find_device
 from epochcast.measure.evaluate.predicted import Predicted, Progress
-from epochcast.measure.evaluate.refusals import Refusal, refusals
+from epochcast.measure.evaluate.refusals import RefusedRows, refusals
 from epochcast.measure.evaluate.scored_rows import LABELS, SECONDS, ScoredRows, by_column, scored
 from epochcast.measure.evaluate.scores import Scores, grouped_scores, scores
 from epochcast.measure.evaluate.scoring_profile import scoring_profile
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS, chunks_of, polars
 from epochcast.measure.tables.table_files import kind_of, with_known_columns, write_table
 from epochcast.predict.cost.cost_model import CostModel
@@ -42,12 +42,12 @@ class Evaluation:
     by: tuple[str, ...]
 
     @property
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> tuple[FailedRow, ...]:
         """The rows that could not be forecast."""
         return tuple(self.rows.failures())
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def refusals(self) -> tuple[RefusedRows, ...]:
         """The same rows, grouped by reason."""
         return refusals(self.rows.failures())
 
@@ -223,9 +223,9 @@ def _layers(frame: "DataFrame", model: CostModel, **_: Any) -> Predicted:
         failed_rows |= frame["failed"].fill_null(False).to_numpy()
     failed_rows[list(reasons)] = True
     failures = [
-        Failure(int(i), "layer", reasons.get(int(i), "the measurement failed")) for i in np.flatnonzero(failed_rows)
+        FailedRow(int(i), "layer", reasons.get(int(i), "the measurement failed")) for i in np.flatnonzero(failed_rows)
     ]
-    failures += [Failure(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~failed_rows)]
+    failures += [FailedRow(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~failed_rows)]
     family = "conv2d" if "kernel_size" in frame.columns else "dense"
     labels = {"device": _device_names(frame), "family": [family] * len(frame)}
     is_forecast = ~np.isnan(mid) & ~failed_rows

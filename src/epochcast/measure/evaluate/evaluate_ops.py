@@ -17,12 +17,12 @@ from epochcast.hardware.device import Device
 from epochcast.measure.evaluate.op_table import FAMILIES, op_columns, op_setting
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.scores import Array
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 from epochcast.measure.tables.typed_columns import typed
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.launch import launch_seconds
 from epochcast.predict.cost.learned import load_learned
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 SIZES = (
     "batch", "m", "n", "k", "hidden", "timesteps", "in_channels", "out_channels", "in_height", "in_width",
@@ -50,7 +50,7 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
     low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
     frame, reasons = typed(frame, sizes=SIZES, seconds=("seconds",), texts=TEXTS)
     families = frame["family"].to_list()
-    failures = [Failure(row_index, str(families[row_index]), reason) for row_index, reason in reasons.items()]
+    failures = [FailedRow(row_index, str(families[row_index]), reason) for row_index, reason in reasons.items()]
     devices: dict[int, str] = {}
     with_index = frame.with_row_index("_row_index").filter(~pl.col("_row_index").is_in(list(reasons)))
     sources = "source" if "source" in frame.columns else pl.lit(None, pl.String).alias("source")
@@ -66,7 +66,7 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
                 done += len(chunk)
                 report(done, len(frame))
         except EpochcastError as error:
-            failures += [Failure(int(p), f"op on {name}", str(error)) for p in rows["_row_index"]]
+            failures += [FailedRow(int(p), f"op on {name}", str(error)) for p in rows["_row_index"]]
     failed = {failure.row_index for failure in failures}
     low[list(failed)] = mid[list(failed)] = high[list(failed)] = np.nan
     labels = {
@@ -81,16 +81,16 @@ def _fill(
     rows: pl.DataFrame,
     row_indices: np.ndarray[tuple[int], np.dtype[np.uint32]],
     device: Device,
-    setting: Setting,
+    setting: SoftwareSetting,
     cost_model: CostModel,
     ends: tuple[Array, Array, Array],
-    add_failure: Callable[[Failure], None],
+    add_failure: Callable[[FailedRow], None],
 ) -> None:
     """Forecast the rows that can be; report the others as failures."""
     reasons = [_reason(row) for row in rows.select("family", "phase", "dtype", "seconds").iter_rows()]
     for row_index, family, reason in zip(row_indices, rows["family"], reasons, strict=True):
         if reason is not None:
-            add_failure(Failure(int(row_index), str(family), reason))
+            add_failure(FailedRow(int(row_index), str(family), reason))
     is_good = np.array([reason is None for reason in reasons])
     if not is_good.any():
         return
@@ -110,7 +110,7 @@ def _fill(
     for end, values in zip(ends, (seconds * below, seconds, seconds * above), strict=True):
         end[row_indices[is_good]] = values
     for row_index in row_indices[is_good][np.isnan(costs.mid)]:
-        add_failure(Failure(int(row_index), "op", f"{cost_model.name} has no forecast for it"))
+        add_failure(FailedRow(int(row_index), "op", f"{cost_model.name} has no forecast for it"))
 
 
 def _reason(row: tuple[object, ...]) -> str | None:

@@ -19,12 +19,12 @@ from epochcast.base.child_processes import end_with_parent
 from epochcast.errors import EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.interval import Interval
-from epochcast.measure.evaluate.given_single import Single, SingleSteps, given_bare_step, given_step
+from epochcast.measure.evaluate.given_single import MeasuredSingle, SingleSteps, given_bare_step, given_step
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.scoring_profile import ScoringProfile
 from epochcast.measure.tables.cells import count, number, text
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Failure, Run, family_of, read_runs
+from epochcast.measure.tables.run_table import FailedRow, MeasuredRun, family_of, read_runs
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
@@ -67,7 +67,7 @@ def forecast_runs(
     if given_single:
         unmatched = [run for run in to_forecast if run.row_index not in measured_singles]
         reason = "no single-GPU row of the same system, model, batch per GPU and precision"
-        failures += [Failure(run.row_index, run.model, reason) for run in unmatched]
+        failures += [FailedRow(run.row_index, run.model, reason) for run in unmatched]
         to_forecast = [run for run in to_forecast if run.row_index in measured_singles]
         failures = [f for f in failures if _is_on_several(rows[f.row_index])]
     forecasts, forecast_failures = _forecasts(to_forecast, cost_model, measured_singles, allow_code, workers, progress)
@@ -103,7 +103,7 @@ def _is_on_several(row: dict[str, Any]) -> bool:
         return True
 
 
-def _row_index(failure: Failure) -> int:
+def _row_index(failure: FailedRow) -> int:
     return failure.row_index
 
 
@@ -117,22 +117,22 @@ def _device(row: dict[str, Any]) -> str:
 
 
 def _forecasts(
-    runs: list[Run],
+    runs: list[MeasuredRun],
     cost_model: CostModel,
-    singles: Mapping[int, Single],
+    singles: Mapping[int, MeasuredSingle],
     allow_code: bool,
     workers: int,
     progress: Progress | None,
-) -> tuple[list[RunForecast], list[Failure]]:
+) -> tuple[list[RunForecast], list[FailedRow]]:
     """Forecasts of all runs, network by network, in this process or in several."""
-    groups: dict[tuple[Any, ...], list[Run]] = {}
+    groups: dict[tuple[Any, ...], list[MeasuredRun]] = {}
     for run in runs:
         groups.setdefault((run.reference, run.input_shape), []).append(run)
     forecasts: list[RunForecast] = []
-    failures: list[Failure] = []
+    failures: list[FailedRow] = []
     report = progress or (lambda done, total: None)
 
-    def collect(result: tuple[list[RunForecast], list[Failure]]) -> None:
+    def collect(result: tuple[list[RunForecast], list[FailedRow]]) -> None:
         forecasts.extend(result[0])
         failures.extend(result[1])
         report(len(forecasts) + len(failures), len(runs))
@@ -151,8 +151,11 @@ def _forecasts(
 
 
 def forecast_group(
-    runs: list[Run], cost_model: CostModel, allow_code: bool = False, singles: Mapping[int, Single] | None = None
-) -> tuple[list[RunForecast], list[Failure]]:
+    runs: list[MeasuredRun],
+    cost_model: CostModel,
+    allow_code: bool = False,
+    singles: Mapping[int, MeasuredSingle] | None = None,
+) -> tuple[list[RunForecast], list[FailedRow]]:
     """Forecasts of runs of one network at one input size; `singles` are measured single-GPU steps by row."""
     if not runs[0].reference:
         return _bare_group(runs, singles or {})
@@ -165,7 +168,7 @@ def forecast_group(
         forecasts, failures = _bare_group(bare, singles or {})
         return forecasts, [
             *failures,
-            *(Failure(run.row_index, run.model, str(error)) for run in runs if run.row_index not in is_bare),
+            *(FailedRow(run.row_index, run.model, str(error)) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
     known: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
@@ -174,19 +177,21 @@ def forecast_group(
             seconds, parts = known.get(_asked(run, singles or {}), partial(_step, run, session, singles or {}))
             forecasts.append(RunForecast(run.row_index, seconds, parts))
         except EpochcastError as error:
-            failures.append(Failure(run.row_index, run.model, str(error)))
+            failures.append(FailedRow(run.row_index, run.model, str(error)))
         except Exception as error:  # front ends run other people's code: any error is the reason of a failure
             reason = f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}"
-            failures.append(Failure(run.row_index, run.model, reason))
+            failures.append(FailedRow(run.row_index, run.model, reason))
     return forecasts, failures
 
 
-def _asked(run: Run, singles: Mapping[int, Single]) -> Hashable:
+def _asked(run: MeasuredRun, singles: Mapping[int, MeasuredSingle]) -> Hashable:
     """What a forecast depends on: rows that repeat a measurement repeat no forecast."""
     return replace(run, row_index=0, step_seconds=1.0, notes=()), singles.get(run.row_index)
 
 
-def _step(run: Run, session: Session, singles: Mapping[int, Single]) -> tuple[Interval, StepParts | None]:
+def _step(
+    run: MeasuredRun, session: Session, singles: Mapping[int, MeasuredSingle]
+) -> tuple[Interval, StepParts | None]:
     """The step, and what it is made of where all of it is forecast."""
     single = singles.get(run.row_index)
     if single is not None:
@@ -195,11 +200,13 @@ def _step(run: Run, session: Session, singles: Mapping[int, Single]) -> tuple[In
     return found.step_seconds, found.step_parts
 
 
-def _bare_group(runs: list[Run], singles: Mapping[int, Single]) -> tuple[list[RunForecast], list[Failure]]:
+def _bare_group(
+    runs: list[MeasuredRun], singles: Mapping[int, MeasuredSingle]
+) -> tuple[list[RunForecast], list[FailedRow]]:
     forecasts, failures = [], []
     for run in runs:
         try:
             forecasts.append(RunForecast(run.row_index, given_bare_step(run, singles[run.row_index])))
         except EpochcastError as error:
-            failures.append(Failure(run.row_index, run.model, str(error)))
+            failures.append(FailedRow(run.row_index, run.model, str(error)))
     return forecasts, failures

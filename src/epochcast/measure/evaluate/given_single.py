@@ -19,7 +19,7 @@ from typing import Any
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.unbuilt_runs import bare_added_seconds
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Run
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
@@ -36,7 +36,7 @@ MOST_RATIO = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class MeasuredSingle:
     """A measured step of one GPU, and its number of passes."""
 
     seconds: float
@@ -51,25 +51,25 @@ class Single:
 class SingleSteps:
     """The measured steps on one GPU of a table, added piece by piece."""
 
-    def __init__(self, runs: Iterable[Run] = ()) -> None:
-        self._measured: dict[tuple[Any, ...], list[Single]] = {}
+    def __init__(self, runs: Iterable[MeasuredRun] = ()) -> None:
+        self._measured: dict[tuple[Any, ...], list[MeasuredSingle]] = {}
         self.add(runs)
 
-    def add(self, runs: Iterable[Run]) -> None:
+    def add(self, runs: Iterable[MeasuredRun]) -> None:
         """The runs on one GPU among these."""
         for run in runs:
             if run.gpus == 1:
                 for key in _keys(run):
-                    self._measured.setdefault(key, []).append(Single(run.step_seconds, run.recipe.accumulate))
+                    self._measured.setdefault(key, []).append(MeasuredSingle(run.step_seconds, run.recipe.accumulate))
 
-    def of(self, runs: Iterable[Run]) -> dict[int, Single]:
+    def of(self, runs: Iterable[MeasuredRun]) -> dict[int, MeasuredSingle]:
         """For the row of each run on several GPUs: the measured step of its single-GPU row, where there is one.
 
         That is the row of the same framework and data, else of the same framework, else any, else any with another
         number of passes; of several the median.
         """
-        medians: dict[tuple[Any, ...], Single] = {}
-        singles: dict[int, Single] = {}
+        medians: dict[tuple[Any, ...], MeasuredSingle] = {}
+        singles: dict[int, MeasuredSingle] = {}
         for run in (run for run in runs if run.gpus > 1):
             key = next((key for key in _keys(run) if key in self._measured), None)
             if key is None:
@@ -81,13 +81,13 @@ class SingleSteps:
         return singles
 
 
-def single_steps(runs: Iterable[Run]) -> dict[int, Single]:
+def single_steps(runs: Iterable[MeasuredRun]) -> dict[int, MeasuredSingle]:
     """The measured single-GPU step of each run on several GPUs that has one, by row."""
     all_runs = list(runs)
     return SingleSteps(all_runs).of(all_runs)
 
 
-def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
+def _keys(run: MeasuredRun) -> tuple[tuple[Any, ...], ...]:
     """What a run has in common with its single-GPU row, the closest match first. Of a system's name only the part
     before a colon counts: some tables write the number of GPUs after it.
     """
@@ -99,7 +99,7 @@ def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
     return tuple(keys)
 
 
-def given_step(run: Run, session: Session, single: Single) -> Interval:
+def given_step(run: MeasuredRun, session: Session, single: MeasuredSingle) -> Interval:
     """The step of a run on several GPUs whose single-GPU step was measured."""
     session = session.scaled(1.0)
     single_placement, placement = run_placement(run, gpus=1), run_placement(run)
@@ -117,7 +117,7 @@ def given_step(run: Run, session: Session, single: Single) -> Interval:
     return given_interval(single_seconds, forecast - single_forecast)
 
 
-def given_bare_step(run: Run, single: Single) -> Interval:
+def given_bare_step(run: MeasuredRun, single: MeasuredSingle) -> Interval:
     """The same, for a network that cannot be built."""
     single_seconds = run.recipe.accumulate * single.pass_seconds
     return given_interval(single_seconds, bare_added_seconds(run, single.pass_seconds))

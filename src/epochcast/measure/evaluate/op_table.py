@@ -13,7 +13,7 @@ from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.op_work import MATRIX_CLASSES, OpClass
 from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
 from epochcast.errors import BadInput
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 FAMILIES = {
     "matmul": OpClass.LINEAR,
@@ -29,9 +29,9 @@ _GATES = {"lstm": 4, "gru": 3}
 Array = NDArray[np.float64]
 
 
-def op_setting(source: str | None) -> Setting:
+def op_setting(source: str | None) -> SoftwareSetting:
     """The software behind a table of ops: bare cuDNN and cuBLAS of 2017 in DeepBench, else PyTorch 2."""
-    return Setting() if source == "deepbench" else Setting(framework_age=0.64)
+    return SoftwareSetting() if source == "deepbench" else SoftwareSetting(framework_age=0.64)
 
 
 @dataclass(frozen=True)

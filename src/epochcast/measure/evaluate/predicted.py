@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.measure.evaluate.scores import Array
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows done and the number of all rows."""
@@ -25,7 +25,7 @@ class Predicted:
     low_seconds: Array
     mid_seconds: Array
     high_seconds: Array
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedRow, ...]
     labels: Mapping[str, Sequence[str]]
     is_forecast: NDArray[np.bool_]
     notes: Mapping[str, int] = field(default_factory=dict)

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 
 MOST_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRows:
     """One reason: its rows, what would cure it ("" where nothing is known), and the models or words it was about."""
 
     reason: str
@@ -30,7 +30,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RefusalRule:
     """Reasons that match `pattern` are one; its group, where it has one, is the example, else the model is."""
 
     pattern: re.Pattern[str]
@@ -38,7 +38,7 @@ class Rule:
     cure: str
 
 
-def refusals(failures: Iterable[Failure]) -> tuple[Refusal, ...]:
+def refusals(failures: Iterable[FailedRow]) -> tuple[RefusedRows, ...]:
     """The reasons of rows that failed, the most frequent first; rows that all say the same keep what they say."""
     cures: dict[str, str] = {}
     examples: dict[str, Counter[str]] = {}
@@ -49,7 +49,7 @@ def refusals(failures: Iterable[Failure]) -> tuple[Refusal, ...]:
         examples.setdefault(reason, Counter())[example] += 1
         texts.setdefault(reason, set()).add(failure.reason)
     groups = [
-        Refusal(
+        RefusedRows(
             next(iter(texts[reason])) if len(texts[reason]) == 1 else reason,
             examples[reason].total(),
             cure,
@@ -64,7 +64,7 @@ def _most_frequent(counts: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(counts, key=lambda name: (-counts[name], name))[:MOST_EXAMPLES])
 
 
-def _grouped(failure: Failure) -> tuple[str, str, str]:
+def _grouped(failure: FailedRow) -> tuple[str, str, str]:
     """Reason, cure and example of one row."""
     for rule in RULES:
         match = rule.pattern.search(failure.reason)
@@ -73,12 +73,12 @@ def _grouped(failure: Failure) -> tuple[str, str, str]:
     return failure.reason, "", failure.model
 
 
-def _rule(pattern: str, reason: str, cure: str) -> Rule:
-    return Rule(re.compile(pattern), reason, cure)
+def _rule(pattern: str, reason: str, cure: str) -> RefusalRule:
+    return RefusalRule(re.compile(pattern), reason, cure)
 
 
 _NAME_IT = "give a zoo name, timm:NAME, torchvision:NAME, hf:CONFIG, decoder:SIZES or a model file in `model`"
-RULES: tuple[Rule, ...] = (
+RULES: tuple[RefusalRule, ...] = (
     _rule(r"^no model$", "no model", f"{_NAME_IT}; a line that cannot be read has none"),
     _rule(r"^no model called '([^']*)'", "a name that is no model here", _NAME_IT),
     _rule(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epochcast.measure.evaluate.predicted import Predicted
-from epochcast.measure.tables.run_table import Failure
+from epochcast.measure.tables.run_table import FailedRow
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS, polars
 from epochcast.measure.tables.table_files import mixed_kinds
 
@@ -50,7 +50,7 @@ def by_column(name: str) -> str:
 def scored(part: Predicted, table: "DataFrame", by: Sequence[str], first_row: int) -> "DataFrame":
     """A piece of a table with its forecasts; its rows are counted from `first_row`."""
     pl = polars()
-    failed: dict[int, Failure] = {failure.row_index: failure for failure in part.failures}
+    failed: dict[int, FailedRow] = {failure.row_index: failure for failure in part.failures}
     reasons: list[str | None] = [None] * len(part)
     refused: list[str | None] = [None] * len(part)
     for row_index, failure in failed.items():
@@ -127,12 +127,12 @@ class ScoredRows:
         column: np.ndarray[Any, Any] = self.lazy().select(name).collect()[name].to_numpy()
         return column
 
-    def failures(self) -> Iterator[Failure]:
+    def failures(self) -> Iterator[FailedRow]:
         """The rows that could not be forecast, in order."""
         pl = polars()
         for piece in self.columns("row", "refused", "reason"):
             for row_index, model, reason in piece.filter(pl.col("reason").is_not_null()).iter_rows():
-                yield Failure(row_index, model, reason)
+                yield FailedRow(row_index, model, reason)
 
     def results(self) -> "LazyFrame":
         """What the file of results holds: rows that were forecast or failed, with error and reason."""

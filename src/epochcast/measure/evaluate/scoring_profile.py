@@ -11,7 +11,7 @@ from epochcast.base.documents import read_text
 from epochcast.errors import BadInput
 from epochcast.hardware.name_matching import plain
 from epochcast.hardware.profile import Profile, load_profiles
-from epochcast.measure.tables.run_table import Failure, Run
+from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
 from epochcast.predict.cost.calibrated import Calibrated
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.local_file import load_local
@@ -27,13 +27,13 @@ class ScoringProfile:
     launch_seconds: float | None = None
     only_this_device: bool = False
 
-    def applied(self, runs: list[Run]) -> tuple[list[Run], list[Failure]]:
+    def applied(self, runs: list[MeasuredRun]) -> tuple[list[MeasuredRun], list[FailedRow]]:
         """The runs as the profile answers them, and those that it cannot."""
         taken, failures = [], []
         for run in runs:
             if run.device.name != self.device and self.only_this_device:
                 reason = f"the profile is a profile of {self.device}, the row is of {run.device.name}"
-                failures.append(Failure(run.row_index, run.model, reason))
+                failures.append(FailedRow(run.row_index, run.model, reason))
             elif run.device.name == self.device and self.launch_seconds is not None:
                 taken.append(replace(run, device=replace(run.device, launch_seconds=self.launch_seconds)))
             else:

@@ -8,7 +8,7 @@ from math import ceil
 
 from epochcast.errors import BadInput
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Run
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.comm.stragglers import Batch
 from epochcast.predict.forecast.strategies.data_parallel import DataParallel
 
@@ -25,12 +25,12 @@ def bare_ready(parameters: float, pass_seconds: float, strategy: DataParallel) -
     return [(total_bytes / count, before_seconds + backward_seconds * (i + 1) / count) for i in range(count)]
 
 
-def bare_batch(run: Run) -> Batch:
+def bare_batch(run: MeasuredRun) -> Batch:
     """How much the batches of a run differ, as far as the table says."""
     return Batch(spread_fraction=run.recipe.uneven)
 
 
-def bare_added_seconds(run: Run, pass_seconds: float) -> float:
+def bare_added_seconds(run: MeasuredRun, pass_seconds: float) -> float:
     """Seconds that several GPUs add to a step of such passes."""
     placement = run_placement(run)
     strategy = placement.strategy

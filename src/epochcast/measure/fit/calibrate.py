@@ -33,7 +33,7 @@ from epochcast.hardware.profile import Profile
 from epochcast.measure.evaluate.scores import Array
 from epochcast.measure.fit.device_runs import device_runs
 from epochcast.measure.fit.step_pieces import KINDS, StepPieces, product_pieces, step_pieces
-from epochcast.measure.tables.run_table import Failure, Run
+from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.launch import launch_seconds as seconds_per_launch
 from epochcast.predict.cost.product import Product, check_rate
@@ -78,7 +78,7 @@ class Calibration:
     corrections: tuple[ScaleCorrection, ...]
     profile: Profile
     before_spread: tuple[float, float]
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailedRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -173,7 +173,7 @@ def _class_factors(by_kind: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _precisions(runs: list[Run], failures: list[Failure], gemm: Product | None) -> tuple[str, ...]:
+def _precisions(runs: list[MeasuredRun], failures: list[FailedRow], gemm: Product | None) -> tuple[str, ...]:
     """What was measured, in the order of the table."""
     failed = {failure.row_index for failure in failures}
     kept = [run for run in runs if run.row_index not in failed]

@@ -10,7 +10,7 @@ import numpy as np
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.measure.tables.run_table import Failure, Run, read_runs
+from epochcast.measure.tables.run_table import FailedRow, MeasuredRun, read_runs
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS
 
 MOST_ROWS = 50
@@ -23,11 +23,11 @@ MOST_KEPT = 10_000
 class _Kept:
     """Runs evenly spread over those that were added, and how many those were."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[MeasuredRun] = field(default_factory=list)
     count: int = 0
     stride: int = 1
 
-    def add(self, run: Run) -> None:
+    def add(self, run: MeasuredRun) -> None:
         if self.count % self.stride == 0:
             self.runs.append(run)
         self.count += 1
@@ -37,13 +37,13 @@ class _Kept:
 
 def device_runs(
     rows: Iterable[dict[str, Any]], device: Device, precision: str | None, allow_code: bool, notes: list[str]
-) -> tuple[list[Run], list[Failure]]:
+) -> tuple[list[MeasuredRun], list[FailedRow]]:
     """The runs on this device (in this precision), at most `MOST_ROWS` of them, evenly spread over the table, and the
     first `MOST_KEPT` rows that cannot be read.
     """
     kept, others, precisions, reason = _Kept(), set[str](), set[str](), "the table is empty"
     all_rows, start = iter(rows), 0
-    unread: list[Failure] = []
+    unread: list[FailedRow] = []
     while piece := list(islice(all_rows, CHUNK_ROWS)):
         runs, failures = read_runs(piece, own_device=device, allow_code=allow_code)
         reason = failures[0].reason if failures and start == 0 else reason

@@ -28,10 +28,10 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.host_device import detect_host
 from epochcast.hardware.link import Link
 from epochcast.measure.bench.link_fit import asked, link_fits
-from epochcast.measure.bench.measurements import Machine, Measurement, read
+from epochcast.measure.bench.measurements import MeasuredMachine, Measurement, read
 from epochcast.measure.fit.local_steps import fit_steps
-from epochcast.predict.cost.gaussian import Array, Kernel, Process
-from epochcast.predict.cost.local_model import ALL, FEATURES, Group, Key, Line, Local, coordinates, keys
+from epochcast.predict.cost.gaussian import Array, CostKernel, CostProcess
+from epochcast.predict.cost.local_model import ALL, FEATURES, CostLine, Key, Local, MeasuredClass, coordinates, keys
 
 LEAST_OPS = 10
 # Priors: seconds that an op costs the host; standard deviations of log coefficients between groups and devices.
@@ -44,7 +44,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedDevice:
     """The model, its errors on ops and steps that were left out of the fit, and the rows that were not used."""
 
     model: Local
@@ -80,7 +80,7 @@ class Fitted:
 
 def fit_files(
     paths: Sequence[Path], *, date: str, progress: Progress | None = None, allow_code: bool = False
-) -> Fitted:
+) -> FittedDevice:
     """The model from one or more measurement files; `allow_code` lets a row's model be `file.py:factory`."""
     files = [read(path) for path in paths]
     rows = [row for file in files for row in file.rows]
@@ -90,7 +90,7 @@ def fit_files(
 
 def fit_local(
     rows: Sequence[Measurement], *, date: str, progress: Progress | None = None, allow_code: bool = False
-) -> Fitted:
+) -> FittedDevice:
     """The model of the device with the most measured ops; rows of other machines are listed as unused."""
     progress = progress or (lambda _: None)
     machine, own, unused = _most_measured_machine(rows)
@@ -112,10 +112,10 @@ def fit_local(
     counts = {"ops": len(ops), "steps": steps.rows, "collectives": collectives}
     sources = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     model = replace(uncorrected, corrections=steps.corrections, source=f"epochcast fit: {sources}")
-    return Fitted(model, len(ops), steps.rows, collectives, op_error, steps.error, (*unused, *steps.unused))
+    return FittedDevice(model, len(ops), steps.rows, collectives, op_error, steps.error, (*unused, *steps.unused))
 
 
-def device_of(machine: Machine) -> Device:
+def device_of(machine: MeasuredMachine) -> Device:
     """The device of a machine's rows: its processors, or its GPU."""
     if str(machine.facts.get("device", "cpu")).startswith("cuda"):
         return find_device(str(machine.facts["gpu"]))
@@ -133,7 +133,7 @@ def device_of_model(model: Local) -> Device:
     return find_device(model.device)
 
 
-def _most_measured_machine(rows: Sequence[Measurement]) -> tuple[Machine, list[Measurement], list[str]]:
+def _most_measured_machine(rows: Sequence[Measurement]) -> tuple[MeasuredMachine, list[Measurement], list[str]]:
     """The machine with the most op rows, its rows, and what is not used. Steps and collectives of the same hardware
     count, too.
     """
@@ -158,7 +158,7 @@ def _most_measured_machine(rows: Sequence[Measurement]) -> tuple[Machine, list[M
     return machine, own, unused
 
 
-def _is_same_hardware(one: Machine, other: Machine) -> bool:
+def _is_same_hardware(one: MeasuredMachine, other: MeasuredMachine) -> bool:
     """Whether two fingerprints are of the same hardware; those of steps and collectives may differ in threads."""
     facts = ("cpu", "cores", "device", "gpu")
     return all(one.facts.get(key) == other.facts.get(key) for key in facts)
@@ -203,14 +203,14 @@ def _link(rows: Sequence[Measurement], unused: list[str]) -> Link | None:
 # ---- lines --------------------------------------------------------------------------------------
 
 
-def _lines(columns: Columns, seconds: Array, device: Device) -> dict[Key, Line]:
+def _lines(columns: Columns, seconds: Array, device: Device) -> dict[Key, CostLine]:
     data_sheet = np.log([LAUNCH_SECONDS, 1 / device.peak("fp32"), 1 / device.memory_bytes_per_second])
     all_ops = _line(columns, seconds, np.ones(len(seconds), dtype=bool), data_sheet, DEVICE_SIGMA)
     op_keys = keys(columns)
-    lines = {ALL: Line(*np.exp(all_ops).tolist())}
+    lines = {ALL: CostLine(*np.exp(all_ops).tolist())}
     for key in dict.fromkeys(op_keys):
         is_own = np.array([k == key for k in op_keys])
-        lines[key] = Line(*np.exp(_line(columns, seconds, is_own, all_ops, GROUP_SIGMA)).tolist())
+        lines[key] = CostLine(*np.exp(_line(columns, seconds, is_own, all_ops, GROUP_SIGMA)).tolist())
     return lines
 
 
@@ -238,17 +238,19 @@ SHORTEST_LENGTH = 0.8
 
 
 def _processes(
-    columns: Columns, seconds: Array, noises: Array, lines: dict[Key, Line], progress: Progress
-) -> tuple[Kernel, dict[Key, Group], float]:
+    columns: Columns, seconds: Array, noises: Array, lines: dict[Key, CostLine], progress: Progress
+) -> tuple[CostKernel, dict[Key, MeasuredClass], float]:
     """The kernel, the groups, and the median relative error of ops as predicted by the others of their group."""
     op_keys, points = keys(columns), coordinates(columns)
     members = {key: np.array([k == key for k in op_keys]) for key in lines if key != ALL}
     groups = {
-        ALL: Group(lines[ALL], np.zeros((0, len(FEATURES))), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+        ALL: MeasuredClass(
+            lines[ALL], np.zeros((0, len(FEATURES))), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+        )
     }
     for key, is_own in members.items():
         ratios = np.log(seconds / lines[key].seconds(columns))[is_own]
-        groups[key] = Group(lines[key], points[is_own], columns.gradient[is_own], ratios, noises[is_own])
+        groups[key] = MeasuredClass(lines[key], points[is_own], columns.gradient[is_own], ratios, noises[is_own])
     kernel = _fit_kernel(groups, None, progress)
     for part in (0.5, 0.75):
         groups = {key: _with_outlier_noise(kernel, group) for key, group in groups.items()}
@@ -258,16 +260,16 @@ def _processes(
     return kernel, groups, float(np.median(np.concatenate(errors)))
 
 
-def _process(kernel: Kernel, group: Group) -> Process:
-    return Process(kernel, group.points, group.kinds, group.log_ratios, group.noises)
+def _process(kernel: CostKernel, group: MeasuredClass) -> CostProcess:
+    return CostProcess(kernel, group.points, group.kinds, group.log_ratios, group.noises)
 
 
-def _with_noise(kernel: Kernel, group: Group) -> Group:
+def _with_noise(kernel: CostKernel, group: MeasuredClass) -> MeasuredClass:
     noises = np.hypot(group.noises, kernel.noise)
-    return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
+    return MeasuredClass(group.line, group.points, group.kinds, group.log_ratios, noises)
 
 
-def _with_outlier_noise(kernel: Kernel, group: Group) -> Group:
+def _with_outlier_noise(kernel: CostKernel, group: MeasuredClass) -> MeasuredClass:
     """The group with more noise for ops that differ from their neighbours, and for all ops where the group scatters."""
     if len(group.points) < 2:
         return group
@@ -276,10 +278,10 @@ def _with_outlier_noise(kernel: Kernel, group: Group) -> Group:
     scatter = 1.4826 * float(np.median(np.abs(errors / deviations)))
     extra_noise = float(np.median(deviations)) * np.sqrt(max(0.0, scatter**2 - 1)) if len(group.points) >= 8 else 0.0
     noises = np.hypot(np.where(is_outlier, np.maximum(group.noises, np.abs(errors)), group.noises), extra_noise)
-    return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
+    return MeasuredClass(group.line, group.points, group.kinds, group.log_ratios, noises)
 
 
-def _fit_kernel(groups: dict[Key, Group], start: Kernel | None, progress: Progress) -> Kernel:
+def _fit_kernel(groups: dict[Key, MeasuredClass], start: CostKernel | None, progress: Progress) -> CostKernel:
     """The kernel with the highest posterior likelihood of all groups together."""
     optimize = _scipy()
     size = len(FEATURES)
@@ -311,13 +313,13 @@ def _fit_kernel(groups: dict[Key, Group], start: Kernel | None, progress: Progre
     return _kernel(optimum)
 
 
-def _kernel(theta: Array) -> Kernel:
+def _kernel(theta: Array) -> CostKernel:
     size = len(FEATURES)
     signal, common, offset, noise = (float(v) for v in np.exp(theta[size : size + 4]))
-    return Kernel(np.exp(theta[:size]), signal, common, offset, float(1 / (1 + np.exp(-theta[-1]))), noise)
+    return CostKernel(np.exp(theta[:size]), signal, common, offset, float(1 / (1 + np.exp(-theta[-1]))), noise)
 
 
-def _theta(kernel: Kernel) -> Array:
+def _theta(kernel: CostKernel) -> Array:
     deviations = np.log([kernel.signal, kernel.common, kernel.offset, kernel.noise])
     return np.concatenate([np.log(kernel.lengths), deviations, [np.log(kernel.correlation / (1 - kernel.correlation))]])
 

@@ -25,7 +25,7 @@ from epochcast.hardware.device import Device
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.models_bench import reference_of
 from epochcast.predict.cost.gaussian import Array, Integers
-from epochcast.predict.cost.local_model import Correction, Local, step_deviation
+from epochcast.predict.cost.local_model import Local, StepCorrection, step_deviation
 
 FRAMEWORKS = {"torch": "pytorch", "keras": "tensorflow"}
 ROW_SIGMA, COMMON_SIGMA, CLASS_SIGMA, HOST_SIGMA, FRESH_SIGMA = 0.07, 0.3, 0.15, 1.0, 1.0
@@ -39,7 +39,7 @@ LEAST_DEVIATION = 0.05
 
 
 @dataclass(frozen=True)
-class Step:
+class MeasuredStep:
     """One measured step: seconds of its ops by class, their number and written bytes by phase, and σ of their sum."""
 
     network: str
@@ -54,7 +54,7 @@ class Step:
 class StepCorrections:
     """Corrections by framework, the number of rows used, and the mean relative error of networks left out."""
 
-    corrections: Mapping[str, Correction]
+    corrections: Mapping[str, StepCorrection]
     rows: int = 0
     error: float | None = None
     unused: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def fit_steps(
     """Corrections of every framework that trained something in these rows; a row whose model is Python code is not
     used unless `allow_code`.
     """
-    steps: dict[str, list[Step]] = {}
+    steps: dict[str, list[MeasuredStep]] = {}
     unused = []
     step_rows = [row for row in rows if row.kind == "model" and row.question.get("part", "step") == "step"]
     for done, row in enumerate(step_rows, start=1):
@@ -93,7 +93,7 @@ def fit_steps(
     return StepCorrections(corrections, len(errors), float(np.mean(errors)) if errors else None, tuple(unused))
 
 
-def _step(row: Measurement, model: Local, allow_code: bool) -> Step:
+def _step(row: Measurement, model: Local, allow_code: bool) -> MeasuredStep:
     recipe = recipe_from_json(row.question.get("recipe"))
     name = str(row.question.get("model"))
     if is_code(name) and not allow_code:
@@ -104,11 +104,11 @@ def _step(row: Measurement, model: Local, allow_code: bool) -> Step:
     return step_of(str(row.question["model"]), row.low_seconds or row.seconds, columns, model)
 
 
-def step_of(network: str, measured_seconds: float, columns: Columns, model: Local) -> Step:
+def step_of(network: str, measured_seconds: float, columns: Columns, model: Local) -> MeasuredStep:
     """A measured step with the model's seconds of its ops."""
     logs, deviations, groups = model.op_seconds(columns)
     seconds = np.exp(logs)
-    return Step(
+    return MeasuredStep(
         network,
         measured_seconds,
         _sums(columns.op_class, seconds, len(CLASSES)),
@@ -126,14 +126,14 @@ _CLASSES_END = 1 + len(CLASSES)
 _HOST_END = _CLASSES_END + len(PHASES)
 
 
-def _seconds(theta: Array, step: Step) -> float:
+def _seconds(theta: Array, step: MeasuredStep) -> float:
     """θ is θ0, θ of every class, log h and log w of every phase."""
     kernels = float(step.class_seconds @ np.exp(theta[0] + theta[1:_CLASSES_END]))
     host = float(step.phase_ops @ np.exp(theta[_CLASSES_END:_HOST_END]))
     return kernels + host + float(step.phase_bytes @ np.exp(theta[_HOST_END:]))
 
 
-def _fit(steps: Sequence[Step]) -> Array:
+def _fit(steps: Sequence[MeasuredStep]) -> Array:
     from scipy import optimize
 
     host, fresh = ([np.log(table[p]) for p in PHASES] for table in (HOST_SECONDS, FRESH_SECONDS_PER_BYTE))
@@ -150,7 +150,7 @@ def _fit(steps: Sequence[Step]) -> Array:
     return corrections
 
 
-def _left_out(steps: Sequence[Step]) -> list[float]:
+def _left_out(steps: Sequence[MeasuredStep]) -> list[float]:
     """log(forecast/measured) of each step, fitted to the steps of the other networks."""
     errors = []
     for network in dict.fromkeys(s.network for s in steps):
@@ -159,7 +159,7 @@ def _left_out(steps: Sequence[Step]) -> list[float]:
     return errors
 
 
-def _correction(theta: Array, steps: Sequence[Step], errors: Sequence[float]) -> Correction:
+def _correction(theta: Array, steps: Sequence[MeasuredStep], errors: Sequence[float]) -> StepCorrection:
     """The correction. Its scatter is that of the errors without that of the ops, combined with the prior."""
     left_squares = float(np.sum(np.square(errors))) - float(np.sum([s.deviation**2 for s in steps]))
     networks, weight = len({s.network for s in steps}), len(steps) / max(1, len({s.network for s in steps}))
@@ -172,7 +172,7 @@ def _correction(theta: Array, steps: Sequence[Step], errors: Sequence[float]) ->
     def by_phase(values: Array) -> dict[str, float]:
         return {p.value: float(np.exp(value)) for p, value in zip(PHASES, values, strict=True)}
 
-    return Correction(
+    return StepCorrection(
         by_phase(theta[_CLASSES_END:_HOST_END]),
         by_phase(theta[_HOST_END:]),
         {c.value: float(f) if s else common for c, f, s in zip(CLASSES, factors, is_measured, strict=True)},

@@ -16,15 +16,15 @@ from epochcast.errors import EpochcastError
 from epochcast.hardware.device import Device
 from epochcast.measure.evaluate.scores import Array
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import Failure, Run
+from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
 from epochcast.predict.cost.calibrated import is_compute_bound
 from epochcast.predict.cost.cost_model import CostModel
-from epochcast.predict.cost.hosts import Host
+from epochcast.predict.cost.hosts import LaunchHost
 from epochcast.predict.cost.launch import host_seconds
 from epochcast.predict.cost.op_bounds import caps
 from epochcast.predict.cost.product import Product, product_columns
 from epochcast.predict.cost.roofline import peaks
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.step import StepForecast
@@ -83,7 +83,9 @@ KINDS: Mapping[str, frozenset[OpClass]] = {
 LEAST_REST = 0.01
 
 
-def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tuple[list[StepPieces], list[Failure]]:
+def step_pieces(
+    runs: Sequence[MeasuredRun], model: CostModel, allow_code: bool
+) -> tuple[list[StepPieces], list[FailedRow]]:
     """The pieces of every run that can be forecast, and why the others cannot."""
     session = Session(model, with_own_profiles=False, allow_code=allow_code)
     pieces, failures = [], []
@@ -91,7 +93,7 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
         try:
             details = forecast_job(run.job, run_placement(run), session, step_only=True).details
         except EpochcastError as error:
-            failures.append(Failure(run.row_index, run.model, str(error)))
+            failures.append(FailedRow(run.row_index, run.model, str(error)))
             continue
         rank = details.placement.strategy.rank_trace(details.trace, details.placement.gpus)
         step_parts = _split(run, rank, details.step, details.placement.host)
@@ -99,13 +101,13 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
         if step_parts is None and reason is None:
             reason = f"a step under {details.placement.strategy.name} is not the sum of one GPU's kernels"
         if step_parts is None or reason is not None:
-            failures.append(Failure(run.row_index, run.model, str(reason)))
+            failures.append(FailedRow(run.row_index, run.model, str(reason)))
         else:
             pieces.append(step_parts)
     return pieces, failures
 
 
-def too_fast(run: Run, columns: Columns) -> str | None:
+def too_fast(run: MeasuredRun, columns: Columns) -> str | None:
     """No step is faster than its products at the device's peak, even with fewer multiplications than are counted."""
     products = columns.at(columns.is_matrix)
     fastest = products.flops / peaks(products, run.device) * np.exp(-caps(products))
@@ -118,7 +120,7 @@ def too_fast(run: Run, columns: Columns) -> str | None:
     )
 
 
-def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> StepPieces | None:
+def _split(run: MeasuredRun, trace: Trace, step: StepForecast, host: LaunchHost | None) -> StepPieces | None:
     """The pieces of a forecast step, which give its seconds without scaling; None where its kernels alone take longer
     (ranks divide them).
     """
@@ -144,7 +146,7 @@ def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> Ste
 def product_pieces(product: Product, device: Device, model: CostModel) -> StepPieces:
     """A measured product as a step of one kernel."""
     columns = product_columns((product.m, product.n, product.k), product.precision)
-    costs = model.costs(columns, device, Setting())
+    costs = model.costs(columns, device, SoftwareSetting())
     spread = float(np.sqrt(costs.high[0] / costs.low[0]))
     none, one = np.zeros(1), np.ones(1, dtype=bool)
     return StepPieces(costs.mid, one, none, ~one, 1, 0.0, product.seconds, spread, op_kinds(columns))

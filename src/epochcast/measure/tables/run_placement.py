@@ -14,7 +14,7 @@ from epochcast.hardware.catalogue import links
 from epochcast.hardware.default_network import joins_nodes
 from epochcast.hardware.device import Device
 from epochcast.measure.tables.row_names import framework_strategy, listed
-from epochcast.measure.tables.run_table import Run
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.cost.hosts import measured_host
 from epochcast.predict.forecast.placement import Placement, placed
 from epochcast.predict.forecast.strategies.strategy_table import STRATEGIES, find_strategy
@@ -45,7 +45,7 @@ _COUNT = re.compile(r"(\d+) ?x ")
 _PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,even)?(,zero1)?")
 
 
-def run_placement(run: Run, gpus: int | None = None) -> Placement:
+def run_placement(run: MeasuredRun, gpus: int | None = None) -> Placement:
     """The placement of a run, or on one GPU.
 
     Schedulers place jobs unevenly (2 + 2 + 4): every node has the mean number of GPUs, rounded up, and some are unused.
@@ -64,7 +64,7 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
     return replace(placed(run.device, run.gpus, nodes, strategy, link=link, empty=empty), host=host)
 
 
-def strategy_of(run: Run) -> str:
+def strategy_of(run: MeasuredRun) -> str:
     """The strategy of the row, else that in its framework's name, else the usual one of the framework."""
     if run.strategy and run.strategy not in ("single", "none"):
         return _written_strategy(run.strategy)

@@ -40,11 +40,11 @@ from epochcast.measure.tables.run_network import (
 from epochcast.measure.tables.run_options import run_options
 from epochcast.measure.tables.run_tuning import run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version
-from epochcast.predict.cost.software_setting import Setting, turns_channels_last
+from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.framework import setting_of
 from epochcast.predict.forecast.job import Job
 
-__all__ = ["Failure", "Run", "family_of", "read_runs"]
+__all__ = ["FailedRow", "MeasuredRun", "family_of", "read_runs"]
 
 REFUSED = "_refused"
 """The column in which a row of another kind of table says why it is no run."""
@@ -56,7 +56,7 @@ _USUAL_VERSION = "1.12"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MeasuredRun:
     """One measured row: the job, where it ran, and its measured step."""
 
     row_index: int
@@ -88,13 +88,13 @@ class Run:
         return self.job.recipe(self.job.batch or 1, self.device)
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> SoftwareSetting:
         """The software that decides which kernels run."""
         return setting_of(self.job, self.device)
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedRow:
     """A row that cannot be forecast, and why."""
 
     row_index: int
@@ -109,7 +109,7 @@ def read_runs(
     with_doubtful: bool = False,
     own_device: Device | None = None,
     allow_code: bool = False,
-) -> tuple[list[Run], list[Failure]]:
+) -> tuple[list[MeasuredRun], list[FailedRow]]:
     """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
     where their number of parameters is known; `with_doubtful`: rows whose `quality` says that they are not to be
     trusted, too. `own_device` is a user's data sheet: rows know it by its name or its file. A row whose model is
@@ -123,7 +123,7 @@ def read_runs(
             runs.append(_run(row_index, row, with_bare, own_device, allow_code))
         except EpochcastError as error:
             # a reason is kept once, however many rows have it
-            failures.append(Failure(row_index, str(row.get("model")), intern(str(error))))
+            failures.append(FailedRow(row_index, str(row.get("model")), intern(str(error))))
     return runs, failures
 
 
@@ -136,7 +136,7 @@ def _device(row: Row, source: str, own: Device | None) -> Device:
     return find_device(name, number(row, "device_memory_bytes"), source or None)
 
 
-def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, allow_code: bool) -> Run:
+def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, allow_code: bool) -> MeasuredRun:
     if text(row, REFUSED):
         raise BadInput(text(row, REFUSED))
     source, model = text(row, "source"), text(row, "model")
@@ -159,7 +159,7 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
     if text(row, "framework") and named_framework(text(row, "framework")) is None:
         notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
     job = _job(row, network, device, batch, optimizer, layout)
-    return Run(
+    return MeasuredRun(
         row_index,
         source,
         model,

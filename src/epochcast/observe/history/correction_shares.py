@@ -13,11 +13,11 @@ factor, that is what counts.
 import numpy as np
 
 from epochcast.errors import BadInput
-from epochcast.observe.history.fitted_model import Shares
+from epochcast.observe.history.fitted_model import CorrectionShares
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.learning_set import LearningSet
 from epochcast.observe.history.roles import GROWING
-from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.seen_columns import SeenColumns
 
 # Of 3, 10 and 30, the first had the smallest errors at random on the sources that `studies/history` names as looked at.
 PRIOR_ROWS = 3.0
@@ -27,7 +27,7 @@ MOST_ERROR = 1.0
 STRICT = 1e3
 
 
-def earned(known: LearningSet, each: Array) -> tuple[Shares, Array]:
+def earned(known: LearningSet, each: Array) -> tuple[CorrectionShares, Array]:
     """The shares of a model's sums upon physics, by what each said of rows that it had not seen; and what the mixture
     says of these rows.
     """
@@ -38,13 +38,13 @@ def earned(known: LearningSet, each: Array) -> tuple[Shares, Array]:
     return shares, np.exp(base + shares.mixed(sums, np.zeros(len(base), dtype=np.bool_)))
 
 
-def learned_from(values: tuple[float, ...], known: LearningSet) -> Shares:
+def learned_from(values: tuple[float, ...], known: LearningSet) -> CorrectionShares:
     """Shares of a model of these rows. That there is more of what only makes a job longer makes no row new, nor does
     what comes together in it for the first time.
     """
     jobs = known.inputs
-    seen = Seen.of(jobs.only([name for name in jobs.columns if name not in GROWING]), has_pairs=False)
-    return Shares(values, float(np.median(np.log(known.target) - _base(known))), seen)
+    seen = SeenColumns.of(jobs.only([name for name in jobs.columns if name not in GROWING]), has_pairs=False)
+    return CorrectionShares(values, float(np.median(np.log(known.target) - _base(known))), seen)
 
 
 def _base(known: LearningSet) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from epochcast.errors import BadInput, UnknownOption
-from epochcast.observe.history.history_verbs import Settings, fit, predict
+from epochcast.observe.history.history_verbs import HistorySettings, fit, predict
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.job_table_reader import read_frame
 from epochcast.observe.history.learner import Predictions
@@ -51,7 +51,7 @@ class HistoryRegressor:
         target = polars().Series(self.target_name, np.asarray(y, dtype=np.float64))
         if len(target) != len(frame):
             raise BadInput(f"{len(frame)} rows and {len(target)} targets: as many are needed of both")
-        settings = Settings(seed=self.seed, workers=self.workers)
+        settings = HistorySettings(seed=self.seed, workers=self.workers)
         self.model_: HistoryModel = fit(
             frame.with_columns(target), self.target_name, model=self.model, settings=settings
         )

@@ -5,8 +5,8 @@
     y     = Σ_stages f_s(features)                        a model of the target itself
 
 Most models are one sum. Of several, a row that is like those learned from gets the shares that each sum has earned, and
-what is left of 1 is the share of a factor c that is common to all rows (`Shares`). Of a row that is unlike them the
-middle counts, the median, as far as the sums do beside c:
+what is left of 1 is the share of a factor c that is common to all rows (`CorrectionShares`). Of a row that is unlike
+them the middle counts, the median, as far as the sums do beside c:
 
     log y = log(physics) + c + Σ_k s_k·(sum_k − c)        or, of a new row,  log(physics) + c + (Σ_k s_k)·(median − c)
 
@@ -23,7 +23,7 @@ from epochcast.errors import BadInput
 from epochcast.observe.history.design import Design
 from epochcast.observe.history.job_table import Array, Flags, Jobs
 from epochcast.observe.history.predictors import Predictor, predictor_from
-from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.seen_columns import SeenColumns
 
 # A logarithm beyond this is no time: exp(±60) s.
 MOST_LOG = 60.0
@@ -51,12 +51,12 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Shares:
+class CorrectionShares:
     """What each sum counts for in rows like those learned from; `seen` tells which these are."""
 
     values: tuple[float, ...]
     common: float
-    seen: Seen
+    seen: SeenColumns
 
     def __post_init__(self) -> None:
         is_share = min(self.values, default=-1.0) >= 0 and sum(self.values) <= 1 + 1e-9
@@ -74,14 +74,14 @@ class Shares:
         return {"values": list(self.values), "common": self.common, "seen": self.seen.as_dict()}
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Shares":
+    def from_dict(cls, document: Mapping[str, Any]) -> "CorrectionShares":
         """Back from JSON."""
         values = tuple(float(value) for value in document["values"])
-        return cls(values, float(document["common"]), Seen.from_dict(document["seen"]))
+        return cls(values, float(document["common"]), SeenColumns.from_dict(document["seen"]))
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """`name` is that of the table of models. `is_log`: stages give the logarithm; `has_physics`: above physics."""
 
     name: str
@@ -89,7 +89,7 @@ class Fitted:
     is_log: bool
     has_physics: bool
     least: float
-    shares: Shares | None = None
+    shares: CorrectionShares | None = None
     """None: the middle of the sums counts in every row."""
 
     def __post_init__(self) -> None:
@@ -138,9 +138,9 @@ class Fitted:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Fitted":
+    def from_dict(cls, document: Mapping[str, Any]) -> "FittedModel":
         """Back from JSON."""
         sums = tuple(tuple(Stage.from_dict(stage) for stage in stages) for stages in document["sums"])
         is_log, has_physics, least = bool(document["log"]), bool(document["physics"]), float(document["least"])
-        shares = None if document["shares"] is None else Shares.from_dict(document["shares"])
+        shares = None if document["shares"] is None else CorrectionShares.from_dict(document["shares"])
         return cls(str(document["name"]), sums, is_log, has_physics, least, shares)

@@ -16,7 +16,7 @@ import numpy as np
 
 from epochcast.errors import BadInput
 from epochcast.observe.history.job_table import Array
-from epochcast.observe.history.standardize import Scaling, check_finite
+from epochcast.observe.history.standardize import Standardization, check_finite
 
 # Logarithms of squared deviations: a prior that wants them small, and how strongly.
 PRIOR_EFFECT, PRIOR_LOCAL = -4.0, -2.0
@@ -92,11 +92,11 @@ class Deviations:
 
 
 @dataclass(frozen=True)
-class Process:
+class HistoryProcess:
     """Rows that were learned from and their weights."""
 
     kind: ClassVar[str] = "process"
-    scaling: Scaling
+    scaling: Standardization
     blocks: Blocks
     deviations: Array
     rows: Array
@@ -142,7 +142,7 @@ class Process:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Process":
+    def from_dict(cls, document: Mapping[str, Any]) -> "HistoryProcess":
         """Back from JSON."""
         blocks = Blocks(int(document["numbers"]), tuple(int(size) for size in document["groups"]))
         weights = np.array(document["weights"], dtype=np.float64)
@@ -153,7 +153,7 @@ class Process:
                 if code >= 0:
                     rows[row, part.start + int(code)] = 1.0
         return cls(
-            Scaling.from_dict(document["scaling"]),
+            Standardization.from_dict(document["scaling"]),
             blocks,
             np.array(document["deviations"], dtype=np.float64),
             rows,

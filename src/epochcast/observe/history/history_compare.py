@@ -12,8 +12,8 @@ from epochcast.measure.evaluate.scores import Scores, scores
 from epochcast.observe.history.job_table import Array, Integers
 from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet
-from epochcast.observe.history.models.model_table import MODELS, Kind, find_kind
-from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.models.model_table import MODELS, ModelKind, find_kind
+from epochcast.observe.history.seen_columns import SeenColumns
 from epochcast.observe.history.splits import Split, default_splits, split_of
 from epochcast.observe.history.tuning import Tick, counted, fits_of
 
@@ -83,7 +83,7 @@ class SplitResult:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class HistoryComparison:
     """All splits."""
 
     target_name: str
@@ -110,7 +110,7 @@ def compare(
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
-) -> Comparison:
+) -> HistoryComparison:
     """Every model on every split; `is_tuned` chooses hyper-parameters anew in every part."""
     names = list(dict.fromkeys(models or MODELS))
     kinds = {name: find_kind(name) for name in names}
@@ -125,10 +125,10 @@ def compare(
     for cut in cuts:
         tested = {name: _tested(name, known, cut, is_tuned, seed, workers, tick) for name in kinds}
         found[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
-    return Comparison(known.target_name, len(known), found, known.jobs.notes)
+    return HistoryComparison(known.target_name, len(known), found, known.jobs.notes)
 
 
-def _fits(kind: Kind, is_tuned: bool) -> int:
+def _fits(kind: ModelKind, is_tuned: bool) -> int:
     return fits_of(kind) if is_tuned else fits_of(kind, kind.grid[:1])
 
 
@@ -141,7 +141,7 @@ def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int
             if len(train) < LEAST_TRAIN:
                 continue
             learned_from, asked = known.take(train), known.take(test).inputs
-            new = {column for names in Seen.of(learned_from.inputs).news(asked) for column in names}
+            new = {column for names in SeenColumns.of(learned_from.inputs).news(asked) for column in names}
             candidates = () if is_tuned else kind.grid[:1]
             learned = learn(
                 name, learned_from, candidates=candidates, seed=seed, workers=workers, new_columns=new, tick=tick

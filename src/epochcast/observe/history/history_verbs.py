@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.errors import BadInput
 from epochcast.measure.evaluate.predicted import Progress
-from epochcast.observe.history.history_compare import Comparison
+from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_compare import compare as compared
 from epochcast.observe.history.job_table import NO_FORECAST, Physics
 from epochcast.observe.history.job_table_reader import read_frame
@@ -66,7 +66,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Settings:
+class HistorySettings:
     """How to learn: `columns` to learn from alone, or `ignored` ones; `workers` fits at the same time.
     `allow_code` lets rows name `file.py:factory`, which runs that code.
     """
@@ -80,10 +80,10 @@ class Settings:
 
 
 def known_jobs(
-    table: Table, target_name: str, *, with_physics: bool = True, settings: Settings | None = None
+    table: Table, target_name: str, *, with_physics: bool = True, settings: HistorySettings | None = None
 ) -> LearningSet:
     """The rows of a table to learn from, with their physics."""
-    s = settings or Settings()
+    s = settings or HistorySettings()
     frame = read_frame(table)
     checked = learning_set(frame, target_name, columns=s.columns, ignored=s.ignored)  # before anything takes long
     if not with_physics:
@@ -92,9 +92,11 @@ def known_jobs(
     return learning_set(frame, target_name, columns=s.columns, ignored=s.ignored, physics=physics)
 
 
-def fit(table: Table, target_name: str, *, model: str = "grey_box", settings: Settings | None = None) -> HistoryModel:
+def fit(
+    table: Table, target_name: str, *, model: str = "grey_box", settings: HistorySettings | None = None
+) -> HistoryModel:
     """A model of past jobs; `model` is a name of the table of models."""
-    s = settings or Settings()
+    s = settings or HistorySettings()
     known = known_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
     learned = learn(model, known, seed=s.seed, workers=s.workers, progress=s.progress)
     return HistoryModel(known.target_name, known.features, learned)
@@ -149,10 +151,10 @@ def compare(
     splits: Sequence[str] = (),
     models: Sequence[str] = (),
     is_tuned: bool = True,
-    settings: Settings | None = None,
-) -> Comparison:
+    settings: HistorySettings | None = None,
+) -> HistoryComparison:
     """Models against each other on the splits that are named."""
-    s = settings or Settings()
+    s = settings or HistorySettings()
     known, wanted = comparable(table, target_name, models, s)
     return compared(
         known,
@@ -166,7 +168,7 @@ def compare(
 
 
 def comparable(
-    table: Table, target_name: str, models: Sequence[str], settings: Settings
+    table: Table, target_name: str, models: Sequence[str], settings: HistorySettings
 ) -> tuple[LearningSet, list[str]]:
     """The rows to compare models on, and the models: those named, or all."""
     wanted = list(models) or list(MODELS)

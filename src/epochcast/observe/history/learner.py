@@ -13,15 +13,15 @@ from epochcast.errors import EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.observe.history.conformal import Widths, log_scores, widths
 from epochcast.observe.history.correction_shares import earned, learned_from
-from epochcast.observe.history.fitted_model import Fitted, Shares
+from epochcast.observe.history.fitted_model import CorrectionShares, FittedModel
 from epochcast.observe.history.job_table import MISSING, NO_FORECAST, Array, Flags, Integers, Jobs, Words
 from epochcast.observe.history.learning_set import LearningSet
-from epochcast.observe.history.models.model_table import Kind, Options, find_kind
+from epochcast.observe.history.models.model_table import ModelKind, Options, find_kind
 from epochcast.observe.history.physics_scales import Scales, on_one_scale, stand_in_scores
 from epochcast.observe.history.roles import column_of
 from epochcast.observe.history.seen_columns import (
     PAIR,
-    Seen,
+    SeenColumns,
     by_pair,
     column_of_pair,
     numbers_of_pair,
@@ -49,12 +49,12 @@ class Predictions:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedModel:
     """A fitted model with its intervals; `error` is the mean relative error in cross-validation."""
 
-    fitted: Fitted
+    fitted: FittedModel
     widths: Widths
-    seen: Seen
+    seen: SeenColumns
     options: Options
     error: float
     rows: int
@@ -91,7 +91,7 @@ def learn(
     new_columns: Iterable[str] | None = None,
     tick: Tick | None = None,
     progress: Progress | None = None,
-) -> Learned:
+) -> LearnedModel:
     """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
     known, scales = on_one_scale(known)
@@ -117,9 +117,9 @@ def learn(
         group_column=group_column,
         new=new,
     )
-    seen = Seen.of(known.inputs)
+    seen = SeenColumns.of(known.inputs)
     error = float(np.mean(np.abs(unseen / known.target - 1)))
-    return Learned(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
+    return LearnedModel(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
 
 
 def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:
@@ -138,7 +138,7 @@ def _group_column(jobs: Jobs) -> str | None:
 
 
 def _new_scores(
-    kind: Kind, known: LearningSet, column: str, options: Options, shares: Shares | None, seed: int
+    kind: ModelKind, known: LearningSet, column: str, options: Options, shares: CorrectionShares | None, seed: int
 ) -> Array:
     """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
     scores = []
@@ -187,7 +187,7 @@ def _pairs(jobs: Jobs) -> Words:
 
 def _pairs_new_to(train: Integers, test: Integers, jobs: Jobs) -> Integers:
     """Of rows that are kept back those whose network and device are both learned from, but not together."""
-    news = Seen.of(jobs.take(train)).news(jobs.take(test))
+    news = SeenColumns.of(jobs.take(train)).news(jobs.take(test))
     return test[[PAIR in names for names in news]]
 
 

@@ -16,14 +16,14 @@ from epochcast.base.documents import parse_json, read_text
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.observe.history.conformal import Widths
-from epochcast.observe.history.fitted_model import Fitted
+from epochcast.observe.history.fitted_model import FittedModel
 from epochcast.observe.history.job_table import Jobs
 from epochcast.observe.history.job_table_reader import as_jobs
-from epochcast.observe.history.learner import Learned, Predictions
+from epochcast.observe.history.learner import LearnedModel, Predictions
 from epochcast.observe.history.physics import physics_of
 from epochcast.observe.history.physics_scales import Scales
 from epochcast.observe.history.roles import with_devices
-from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.seen_columns import SeenColumns
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -38,7 +38,7 @@ class HistoryModel:
 
     target_name: str
     features: tuple[str, ...]
-    learned: Learned
+    learned: LearnedModel
 
     def inputs(self, frame: "DataFrame", *, allow_code: bool = False, progress: Progress | None = None) -> Jobs:
         """New rows as the model takes them; where it corrects physics, with their physics."""
@@ -112,11 +112,11 @@ def model_in(document: object, file: str) -> HistoryModel:
 
 
 def _model(document: Mapping[str, Any]) -> HistoryModel:
-    fitted = Fitted.from_dict(document["model"])
-    learned = Learned(
+    fitted = FittedModel.from_dict(document["model"])
+    learned = LearnedModel(
         fitted,
         Widths.from_dict(document["widths"]),
-        Seen.from_dict(document["seen"]),
+        SeenColumns.from_dict(document["seen"]),
         dict(document["options"]),
         float(document["error"]),
         int(document["rows"]),

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from epochcast.errors import UnknownName
-from epochcast.observe.history.gaussian_process import Process
+from epochcast.observe.history.gaussian_process import HistoryProcess
 from epochcast.observe.history.job_table import Array
-from epochcast.observe.history.standardize import Scaling, check_finite
+from epochcast.observe.history.standardize import Standardization, check_finite
 from epochcast.predict.cost.tree_ensembles import Forest
 
 # Pairs of rows and support vectors that are held at once.
@@ -96,11 +96,11 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class RadialKernel:
     """Support vectors under a radial basis function."""
 
     kind: ClassVar[str] = "kernel"
-    scaling: Scaling
+    scaling: Standardization
     vectors: Array
     weights: Array
     intercept: float
@@ -132,9 +132,9 @@ class Kernel:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Kernel":
+    def from_dict(cls, document: Mapping[str, Any]) -> "RadialKernel":
         """Back from JSON."""
-        scaling = Scaling.from_dict(document["scaling"])
+        scaling = Standardization.from_dict(document["scaling"])
         weights = np.array(document["weights"], dtype=np.float64)
         vectors = np.array(document["vectors"], dtype=np.float64).reshape(len(weights), len(scaling.mean))
         return cls(scaling, vectors, weights, float(document["intercept"]), float(document["gamma"]))
@@ -145,7 +145,7 @@ class Layers:
     """Dense layers with relu between them."""
 
     kind: ClassVar[str] = "layers"
-    scaling: Scaling
+    scaling: Standardization
     weights: tuple[Array, ...]
     biases: tuple[Array, ...]
 
@@ -174,7 +174,7 @@ class Layers:
     def from_dict(cls, document: Mapping[str, Any]) -> "Layers":
         """Back from JSON."""
         return cls(
-            Scaling.from_dict(document["scaling"]),
+            Standardization.from_dict(document["scaling"]),
             tuple(np.array(weights, dtype=np.float64) for weights in document["weights"]),
             tuple(np.array(bias, dtype=np.float64) for bias in document["biases"]),
         )
@@ -189,5 +189,5 @@ def predictor_from(document: Mapping[str, Any]) -> Predictor:
     return found
 
 
-KINDS: Mapping[str, Any] = {kind.kind: kind for kind in (Linear, Trees, Kernel, Layers, Process)}
+KINDS: Mapping[str, Any] = {kind.kind: kind for kind in (Linear, Trees, RadialKernel, Layers, HistoryProcess)}
 """By their name in a file."""

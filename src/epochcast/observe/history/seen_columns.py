@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenColumns:
     """Categories and ranges by column; by network and device the largest batch and number of GPUs, by their column."""
 
     levels: Mapping[str, frozenset[str]]
@@ -31,7 +31,7 @@ class Seen:
     pairs: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, jobs: Jobs, *, has_pairs: bool = True) -> "Seen":
+    def of(cls, jobs: Jobs, *, has_pairs: bool = True) -> "SeenColumns":
         """Of the rows that are learned from."""
         levels = {name: frozenset(map(str, np.unique(words))) for name, words in jobs.categories.items()}
         ranges = {}
@@ -90,7 +90,7 @@ class Seen:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Seen":
+    def from_dict(cls, document: Mapping[str, Any]) -> "SeenColumns":
         """Back from JSON."""
         return cls(
             {str(name): frozenset(map(str, levels)) for name, levels in document["levels"].items()},

@@ -11,7 +11,7 @@ from epochcast.observe.history.job_table import Array
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Standardization:
     """z = (x − mean) / scale."""
 
     mean: Array
@@ -23,7 +23,7 @@ class Scaling:
             raise BadInput("a scaling needs a mean and a scale above 0 for every feature")
 
     @classmethod
-    def of(cls, rows: Array) -> "Scaling":
+    def of(cls, rows: Array) -> "Standardization":
         """That gives these rows mean 0 and deviation 1; constant columns stay."""
         deviation = rows.std(axis=0)
         return cls(rows.mean(axis=0), np.where(deviation > 1e-12, deviation, 1.0))
@@ -37,7 +37,7 @@ class Scaling:
         return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Scaling":
+    def from_dict(cls, document: Mapping[str, Any]) -> "Standardization":
         """Back from JSON."""
         return cls(np.array(document["mean"], dtype=np.float64), np.array(document["scale"], dtype=np.float64))
 

@@ -17,7 +17,7 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.learning_set import LearningSet
-from epochcast.observe.history.models.model_table import Kind, Options
+from epochcast.observe.history.models.model_table import ModelKind, Options
 from epochcast.observe.history.splits import FOLDS, folds_of
 
 
@@ -52,7 +52,7 @@ class Tuned:
 
 
 def tuned(
-    kind: Kind,
+    kind: ModelKind,
     known: LearningSet,
     *,
     candidates: Sequence[Options] = (),
@@ -100,7 +100,7 @@ def tuned(
     return Tuned(tried[best], float(errors[best]), unseen[best], each[best])
 
 
-def fits_of(kind: Kind, candidates: Sequence[Options] = ()) -> int:
+def fits_of(kind: ModelKind, candidates: Sequence[Options] = ()) -> int:
     """How many fits `tuned` makes."""
     return FOLDS * len(tuple(candidates) or kind.grid)
 

@@ -42,7 +42,7 @@ class Recognition:
 
 
 @dataclass
-class Candidate:
+class FormatCandidate:
     """A format while it is being compared: its parser and what fitted so far."""
 
     format: Format
@@ -67,12 +67,12 @@ class Recogniser:
 
     formats: tuple[Format, ...] = FORMATS
     kept: list[str] = field(default_factory=list)
-    candidates: list[Candidate] = field(init=False)
-    _needles: list[tuple[Candidate, tuple[bytes, ...]]] = field(init=False)
-    _present: list[tuple[Candidate, tuple[bytes, ...]]] = field(init=False, default_factory=list)
+    candidates: list[FormatCandidate] = field(init=False)
+    _needles: list[tuple[FormatCandidate, tuple[bytes, ...]]] = field(init=False)
+    _present: list[tuple[FormatCandidate, tuple[bytes, ...]]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.candidates = [Candidate(known, known.parser()) for known in self.formats]
+        self.candidates = [FormatCandidate(known, known.parser()) for known in self.formats]
         self._needles = [(c, tuple(n.encode() for n in c.format.needles)) for c in self.candidates]
 
     def prepare(self, block: bytes) -> None:
@@ -121,7 +121,7 @@ class Recogniser:
         ranked = self.ranked()
         return bool(ranked) and ranked[0].evidence >= SOME_EVIDENCE
 
-    def ranked(self) -> list[Candidate]:
+    def ranked(self) -> list[FormatCandidate]:
         """Formats that fitted at all, the surest first."""
         fitting = [candidate for candidate in self.candidates if candidate.lines]
         return sorted(fitting, key=lambda candidate: -candidate.evidence)

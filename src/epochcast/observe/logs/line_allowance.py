@@ -11,7 +11,7 @@ times of their own, times of steps) goes on by what the parts took per byte. Res
 from dataclasses import dataclass, field
 
 from epochcast.observe.logs.observation import Observation
-from epochcast.observe.logs.run_course import Clock
+from epochcast.observe.logs.run_course import LogClock
 
 # Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; to look at one for
 # its bare numbers; to split off one.
@@ -57,7 +57,7 @@ class Allowance:
 class Gaps:
     """Carries a clock that is summed up over the gaps: by the seconds per byte of what was read."""
 
-    clock: Clock
+    clock: LogClock
     read_bytes: int = 0
     read_seconds: float = 0.0
     passed_bytes: int = 0

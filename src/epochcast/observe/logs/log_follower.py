@@ -16,7 +16,7 @@ _GZIP_WINDOW = 31
 
 
 @dataclass
-class Arrival:
+class ArrivalClock:
     """The clock of a log that writes no times: when its lines came, counted from the first look."""
 
     is_needed: bool | None = None
@@ -36,7 +36,7 @@ class Arrival:
         return [*(one._replace(clock_seconds=None) for one in seen[:-1]), seen[-1]._replace(clock_seconds=now)]
 
 
-class Follower:
+class LogFollower:
     """One growing file. It stays open between looks, so that what was written last before a rotation is read as well.
 
     A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
@@ -46,7 +46,7 @@ class Follower:
     def __init__(self, path: str | Path, format: str | None = None, pattern: str | None = None) -> None:
         self.path = Path(path)
         self.reader = LogReader(format, pattern)
-        self._arrival = Arrival()
+        self._arrival = ArrivalClock()
         self._source: BinaryIO | None = None
         self._unpack: zlib._Decompress | None = None
         self._is_begun = False
@@ -113,7 +113,7 @@ def follow(
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[LogReader, list[Observation]]]:
     """What is new in a growing file, at every look, an empty list where nothing is; ends when `is_over` says so."""
-    follower = Follower(path, format, pattern)
+    follower = LogFollower(path, format, pattern)
     try:
         while True:
             yield follower.reader, follower.look()

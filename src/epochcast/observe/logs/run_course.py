@@ -22,7 +22,7 @@ OUTLYING = 3.0
 
 
 @dataclass
-class Clock:
+class LogClock:
     """Seconds since the first report, from the best time that lines have."""
 
     origin_seconds: float | None = None
@@ -156,7 +156,7 @@ class Clock:
 class Course:
     """Turns sightings into observations, in the order of the log."""
 
-    clock: Clock = field(default_factory=Clock)
+    clock: LogClock = field(default_factory=LogClock)
     attempt: int = 0
     total: float | None = None
     epochs: float | None = None

@@ -17,7 +17,7 @@ from epochcast.observe.runs.tracker import Progress, Tracker
 from epochcast.observe.store.past_runs import Past
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_errors import Unavailable
-from epochcast.observe.store.store_rows import ObservationRow, Run
+from epochcast.observe.store.store_rows import ObservationRow, RunRow
 from epochcast.predict.forecast.forecast import Forecast
 
 BATCH_ROWS = 5_000
@@ -62,7 +62,7 @@ class KeptRun:
     While `is_patient`, reports wait for a store that is locked or away; the log has them, too.
     """
 
-    def __init__(self, store: Store, run: Run) -> None:
+    def __init__(self, store: Store, run: RunRow) -> None:
         self.store, self.run, self.is_patient = store, run, False
         self._waiting: list[ObservationRow] = []
         self._is_placed = False
@@ -197,7 +197,7 @@ def _shown(tracker: Tracker, progress: Progress) -> dict[str, float]:
     }
 
 
-def refreshed(store: Store, run: Run) -> Run:
+def refreshed(store: Store, run: RunRow) -> RunRow:
     """The run with its progress worked out anew from its reports, where these are newer than what was told of it.
 
     Whoever only sends reports (a callback) leaves this to those who look.
@@ -214,7 +214,7 @@ def refreshed(store: Store, run: Run) -> Run:
     return store.run(run.key)
 
 
-def plain_run(run: Run) -> dict[str, Any]:
+def plain_run(run: RunRow) -> dict[str, Any]:
     """A run by the names of the JSON contract."""
     return {
         "run": run.name,

@@ -28,7 +28,7 @@ from epochcast.observe.store.database_tables import jobs, runs
 from epochcast.observe.store.job_fingerprint import fingerprint
 from epochcast.observe.store.row_values import run_of
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import Place, Run, bounded
+from epochcast.observe.store.store_rows import RunPlace, RunRow, bounded
 
 # Quantile of a normal distribution at which 90 % lie within ±.
 NORMAL_90 = 1.6449
@@ -65,7 +65,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PastGroup:
     """Runs of one job at one place."""
 
     is_same: bool
@@ -76,7 +76,7 @@ class Group:
         return fsum(self.ratios) / len(self.ratios)
 
 
-def past_of(store: Store, job: Mapping[str, Any], place: Place, *, but: int | None = None) -> Past | None:
+def past_of(store: Store, job: Mapping[str, Any], place: RunPlace, *, but: int | None = None) -> Past | None:
     """Of a job as `Job.as_dict` gives it, at a place; None where no run on its device has shown its pace."""
     if place.device is None:
         return None
@@ -94,7 +94,7 @@ def past_of(store: Store, job: Mapping[str, Any], place: Place, *, but: int | No
     )
 
 
-def expected_ratio(groups: Iterable[Group]) -> Interval:
+def expected_ratio(groups: Iterable[PastGroup]) -> Interval:
     """The formulas above."""
     listed, usual = list(groups), usual_errors()
     spread = _spread(listed, usual["run"])
@@ -105,7 +105,7 @@ def expected_ratio(groups: Iterable[Group]) -> Interval:
     return Interval.around(exp(mean), exp(NORMAL_90 * error))
 
 
-def _spread(groups: Iterable[Group], usual: float) -> float:
+def _spread(groups: Iterable[PastGroup], usual: float) -> float:
     squares, freedom = usual**2, 1
     for group in groups:
         squares += fsum((ratio - group.mean) ** 2 for ratio in group.ratios)
@@ -122,7 +122,7 @@ def usual_errors() -> Mapping[str, float]:
     return {name: float(row["log_error"]) for name, row in document.items()}
 
 
-def _runs_of(store: Store, model: str, device: str, but: int | None) -> list[tuple[Run, Mapping[str, Any]]]:
+def _runs_of(store: Store, model: str, device: str, but: int | None) -> list[tuple[RunRow, Mapping[str, Any]]]:
     """The newest runs of a model on a device that were forecast and have shown their pace, each with its job."""
     query = (
         select(runs, jobs.c.job.label("its_job"))
@@ -143,17 +143,19 @@ def _runs_of(store: Store, model: str, device: str, but: int | None) -> list[tup
     return found
 
 
-def _grouped(found: Iterable[tuple[Run, Mapping[str, Any]]], job: Mapping[str, Any], place: Place) -> list[Group]:
+def _grouped(
+    found: Iterable[tuple[RunRow, Mapping[str, Any]]], job: Mapping[str, Any], place: RunPlace
+) -> list[PastGroup]:
     groups: dict[tuple[bool, str, int, int], list[float]] = {}
     for run, theirs in found:
         ratio = run.against_forecast
         assert ratio is not None  # the query asks for both
         key = _is_same(run, theirs, job, place), step_fingerprint(theirs), run.place.gpus, run.place.nodes
         groups.setdefault(key, []).append(log(ratio))
-    return [Group(key[0], tuple(ratios)) for key, ratios in groups.items()]
+    return [PastGroup(key[0], tuple(ratios)) for key, ratios in groups.items()]
 
 
-def _is_same(run: Run, theirs: Mapping[str, Any], job: Mapping[str, Any], place: Place) -> bool:
+def _is_same(run: RunRow, theirs: Mapping[str, Any], job: Mapping[str, Any], place: RunPlace) -> bool:
     is_here = (run.place.gpus, run.place.nodes) == (place.gpus, place.nodes)
     return is_here and step_fingerprint(theirs) == step_fingerprint(job)
 
@@ -163,12 +165,12 @@ def step_fingerprint(job: Mapping[str, Any]) -> str:
     return fingerprint({name: value for name, value in job.items() if name not in _NOT_OF_A_STEP})
 
 
-def _shown(run: Run) -> Mapping[str, Any]:
+def _shown(run: RunRow) -> Mapping[str, Any]:
     shown = run.progress.get("shown")
     return shown if isinstance(shown, Mapping) else {}
 
 
-def _pause_fraction(run: Run) -> float | None:
+def _pause_fraction(run: RunRow) -> float | None:
     """Seconds beside steps over seconds of steps, start and down time left out."""
     shown = _shown(run)
     steps_seconds = (run.step_seconds or 0.0) * shown.get("executed_steps", 0.0)

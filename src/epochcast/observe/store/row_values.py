@@ -11,21 +11,21 @@ from epochcast.observe.store.database_tables import attempts, forecasts, jobs, r
 from epochcast.observe.store.store_rows import (
     LONGEST_NAME,
     Attempt,
-    Job,
-    Place,
-    Run,
+    JobRow,
+    RunPlace,
+    RunRow,
     StoredForecast,
     bounded,
     checked_name,
 )
 
 _PLACE = {"device", "gpus", "nodes", "host", "place"}
-NOWHERE = Place()
+NOWHERE = RunPlace()
 """Nobody said where a run trains."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunFilter:
     """Which runs: those that match all of these, the newest first. None of them: every run."""
 
     states: Sequence[str] = ()
@@ -68,12 +68,12 @@ class Wanted:
         return wanted
 
 
-def run_of(row: Row[Any] | Mapping[str, Any]) -> Run:
+def run_of(row: Row[Any] | Mapping[str, Any]) -> RunRow:
     """A run."""
     values = dict(row if isinstance(row, Mapping) else row._mapping)
     own = {name: value for name, value in values.items() if name not in _PLACE}
-    place = Place(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
-    return Run(place=place, **own)
+    place = RunPlace(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
+    return RunRow(place=place, **own)
 
 
 def new_run(
@@ -82,7 +82,7 @@ def new_run(
     *,
     job_id: int | None = None,
     job_name: str | None = None,
-    place: Place = NOWHERE,
+    place: RunPlace = NOWHERE,
     source: str | None = None,
     state: str = "running",
     started_at_seconds: float | None = None,
@@ -106,7 +106,7 @@ def new_run(
     }
 
 
-def place_columns(place: Place) -> dict[str, Any]:
+def place_columns(place: RunPlace) -> dict[str, Any]:
     """A place as columns of a run."""
     return {
         "device": bounded(place.device, 200),
@@ -117,9 +117,9 @@ def place_columns(place: Place) -> dict[str, Any]:
     }
 
 
-def job_of(row: Row[Any]) -> Job:
+def job_of(row: Row[Any]) -> JobRow:
     """A job."""
-    return Job(**{column.name: getattr(row, column.name) for column in jobs.columns})
+    return JobRow(**{column.name: getattr(row, column.name) for column in jobs.columns})
 
 
 def attempt_of(row: Row[Any]) -> Attempt:

@@ -40,7 +40,7 @@ from epochcast.observe.store.database_tables import (
 )
 from epochcast.observe.store.insert_rows import or_nothing, parts_of, upsert
 from epochcast.observe.store.job_fingerprint import fingerprint
-from epochcast.observe.store.row_values import Wanted, attempt_of, forecast_of, job_of, new_run, run_of
+from epochcast.observe.store.row_values import RunFilter, attempt_of, forecast_of, job_of, new_run, run_of
 from epochcast.observe.store.run_updates import lock_runs, note_runs, note_seen
 from epochcast.observe.store.store_errors import Unavailable, plain_errors
 from epochcast.observe.store.store_location import sqlite_file
@@ -48,10 +48,10 @@ from epochcast.observe.store.store_rows import (
     PHASES,
     STATES,
     Attempt,
-    Job,
+    JobRow,
     ObservationRow,
-    Place,
-    Run,
+    RunPlace,
+    RunRow,
     StoredForecast,
     StoredMeasurement,
     bounded,
@@ -95,12 +95,12 @@ class Store:
         *,
         job: TrainingJob | None = None,
         job_name: str | None = None,
-        place: Place | None = None,
+        place: RunPlace | None = None,
         source: str | None = None,
         state: str = "running",
         started_at_seconds: float | None = None,
         project: str | None = None,
-    ) -> Run:
+    ) -> RunRow:
         """The run of this name, made where there is none; without a name a new one.
 
         What is already known of a run stays as it is.
@@ -112,7 +112,7 @@ class Store:
                 now,
                 job_id=None if job is None else _job_id(connection, job.as_dict(), now),
                 job_name=job_name,
-                place=place or Place(),
+                place=place or RunPlace(),
                 source=source,
                 state=_state(state),
                 started_at_seconds=started_at_seconds,
@@ -121,7 +121,7 @@ class Store:
             connection.execute(or_nothing(connection, runs).values(**values))
             return run_of(connection.execute(select(runs).where(runs.c.name == values["name"])).one())
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str) -> RunRow:
         """The run of this name, or of this key."""
         with self.reading() as connection:
             found = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
@@ -130,19 +130,19 @@ class Store:
                 raise UnknownName("run", name, known)
         return run_of(found)
 
-    def find_run(self, name: str) -> Run | None:
+    def find_run(self, name: str) -> RunRow | None:
         """The same; None where there is none."""
         with self.reading() as connection:
             found = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
         return None if found is None else run_of(found)
 
-    def runs(self, wanted: Wanted | None = None) -> list[Run]:
+    def runs(self, wanted: RunFilter | None = None) -> list[RunRow]:
         """Runs, the newest first."""
         with self.reading() as connection:
-            return [run_of(row) for row in connection.execute((wanted or Wanted()).select())]
+            return [run_of(row) for row in connection.execute((wanted or RunFilter()).select())]
 
     def note(self, run_id: int, *, state: str | None = None, **told: Any) -> None:
-        """Write down what is now known of a run: columns of a `Run` by their names; None leaves one as it is."""
+        """Write down what is now known of a run: columns of a `RunRow` by their names; None leaves one as it is."""
         values = {name: value for name, value in told.items() if value is not None}
         if state is not None:
             values["state"] = _state(state)
@@ -252,7 +252,7 @@ class Store:
         with self.writing() as connection:
             return _job_id(connection, job.as_dict(), time.time())
 
-    def job(self, job_id: int) -> Job:
+    def job(self, job_id: int) -> JobRow:
         """A job by its id."""
         with self.reading() as connection:
             found = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
@@ -260,7 +260,7 @@ class Store:
             raise UnknownName("job with the id", str(job_id), ())
         return job_of(found)
 
-    def jobs(self, model: str | None = None) -> list[Job]:
+    def jobs(self, model: str | None = None) -> list[JobRow]:
         """All jobs, or those of a model."""
         query = select(jobs).order_by(jobs.c.id)
         with self.reading() as connection:

@@ -25,7 +25,7 @@ from epochcast.observe.store.store_schema import NEWEST
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ImportedRows:
     """What was read so far: how many of each kind, which are new, and the ids that names have here."""
 
     connection: Connection
@@ -43,7 +43,7 @@ def import_lines(
 ) -> dict[str, int]:
     """Take in all lines; gives how many of each kind are new. `told` hears how many lines were read so far."""
     with store.writing() as connection:
-        reading = _Reading(connection)
+        reading = _ImportedRows(connection)
         number = 0
         for number, line in enumerate(lines, 1):
             where = f"line {number} of {file}"
@@ -61,7 +61,7 @@ def import_lines(
     return reading.added
 
 
-def _take(reading: _Reading, line: Any, is_first: bool) -> None:
+def _take(reading: _ImportedRows, line: Any, is_first: bool) -> None:
     if not isinstance(line, dict) or not line:
         raise BadInput("a line is one JSON object")
     if is_first:
@@ -93,7 +93,7 @@ def _check_head(line: Mapping[str, Any]) -> None:
         )
 
 
-def _take_row(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
+def _take_row(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> int:
     """A row whose key is in it."""
     if "job" in values and "job_id" in table.c:
         values["job_id"] = None if values["job"] is None else reading.job_ids[values["job"]]
@@ -106,14 +106,14 @@ def _take_row(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
     return _added(reading, table, values)
 
 
-def _added(reading: _Reading, table: Table, values: Mapping[str, Any]) -> int:
+def _added(reading: _ImportedRows, table: Table, values: Mapping[str, Any]) -> int:
     if unknown := set(values) - set(table.c.keys()):
         raise BadInput(f"a {table.name[:-1]} has no {sorted(unknown)[0]!r}")
     statement = or_nothing(reading.connection, table).values(**values)
     return int(reading.connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount)
 
 
-def _take_job(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
+def _take_job(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> int:
     added = _added(reading, table, values)
     digest = values["fingerprint"]
     found = reading.connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one()
@@ -121,7 +121,7 @@ def _take_job(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
     return added
 
 
-def _take_run(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
+def _take_run(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> int:
     connection, key = reading.connection, values["key"]
     fingerprint = values.pop("job")
     values["job_id"] = None if fingerprint is None else reading.job_ids[fingerprint]
@@ -140,7 +140,7 @@ def _take_run(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
     return added
 
 
-def _take_queue(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
+def _take_queue(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> int:
     """A queue that is there already stays as it is: whoever works it off knows better."""
     connection, key = reading.connection, values["key"]
     query = select(queues.c.id).where(queues.c.key == key)
@@ -161,7 +161,7 @@ def _free_name(connection: Connection, table: Table, name: str) -> str:
     return wanted
 
 
-def _take_block(reading: _Reading, block: Mapping[str, Any]) -> None:
+def _take_block(reading: _ImportedRows, block: Mapping[str, Any]) -> None:
     columns = tuple(block["columns"])
     if columns not in (OBSERVED, tuple(name for name in OBSERVED if name not in _ADDED)):
         raise BadInput(f"observations have the columns {', '.join(OBSERVED)}")
@@ -188,7 +188,7 @@ def _values(run_id: int, row: dict[str, Any]) -> tuple[Any, ...]:
     return ingest.values_of(run_id, told, float(received))
 
 
-_TAKES: Mapping[str, Callable[[_Reading, Table, dict[str, Any]], int]] = {
+_TAKES: Mapping[str, Callable[[_ImportedRows, Table, dict[str, Any]], int]] = {
     "job": _take_job,
     "run": _take_run,
     "queue": _take_queue,

@@ -86,7 +86,7 @@ _FINITE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunPlace:
     """Where a run trains: `device` by the name of its data sheet, the machine it was started on."""
 
     device: str | None = None
@@ -101,7 +101,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobRow:
     """A job as it was written down (`forecasting.job.Job.as_dict`); `fingerprint` is the same for the same job."""
 
     id: int
@@ -112,7 +112,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRow:
     """One training. `key` tells it from every run of any database; `progress` is the last that was told of it.
 
     `step_seconds` is the pace it showed, without pauses; `elapsed_seconds` include them, and the `down_seconds`
@@ -122,7 +122,7 @@ class Run:
     id: int
     key: str
     name: str
-    place: Place
+    place: RunPlace
     state: str
     added_at_seconds: float
     seen_at_seconds: float

@@ -18,7 +18,7 @@ from epochcast.hardware.link import Link
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProtocolLine:
     """`start_seconds` once per collective, `hop_factor` of a link's latency per message, a fraction of its rate."""
 
     start_seconds: float
@@ -39,7 +39,7 @@ class Protocol:
     """The lines of a protocol by kind of wire (`Link.medium`)."""
 
     name: str
-    lines: Mapping[str, Line]
+    lines: Mapping[str, ProtocolLine]
 
     def runs_on(self, group: Group) -> bool:
         """Whether every link that the group uses supports it."""
@@ -70,7 +70,7 @@ class Tuning:
     protocols: tuple[Protocol, ...]
     pairwise: tuple[Protocol, ...]
     own_fractions: Mapping[str, float]
-    switch_line: Line
+    switch_line: ProtocolLine
     tree_fraction: float
 
 
@@ -94,11 +94,11 @@ def tuning() -> Tuning:
 
 
 def _protocols(rows: Iterable[Mapping[str, Any]]) -> tuple[Protocol, ...]:
-    lines: dict[str, dict[str, Line]] = {}
+    lines: dict[str, dict[str, ProtocolLine]] = {}
     for row in rows:
         lines.setdefault(row["name"], {}).update(dict.fromkeys(row["media"], _line(row)))
     return tuple(Protocol(name, by_medium) for name, by_medium in lines.items())
 
 
-def _line(row: Mapping[str, Any]) -> Line:
-    return Line(float(row["start_seconds"]), float(row["hop_factor"]), float(row["bandwidth_fraction"]))
+def _line(row: Mapping[str, Any]) -> ProtocolLine:
+    return ProtocolLine(float(row["start_seconds"]), float(row["hop_factor"]), float(row["bandwidth_fraction"]))

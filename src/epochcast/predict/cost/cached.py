@@ -6,10 +6,10 @@ from epochcast.base.caching import Cache
 from epochcast.describe.graph.trace import Columns
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import CostModel, Costs
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 ANSWERS = 512
-CostsKey = tuple[bytes, Device, Setting]
+CostsKey = tuple[bytes, Device, SoftwareSetting]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CachedCosts:
         """As the base."""
         return self.base.is_monotone
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The costs of the base, cached."""
         key = columns.digest, device, setting
         return self.answers.get(key, lambda: self.base.costs(columns, device, setting))

@@ -25,7 +25,7 @@ from epochcast.predict.cost.cost_model import Array, CostModel, Costs
 from epochcast.predict.cost.local_file import load_local, own_model
 from epochcast.predict.cost.local_model import Local
 from epochcast.predict.cost.roofline import Analytic, bounds
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 LEARNED = "learned"
 """The name of the default model, which the fitted model of a device (`epochcast fit`) replaces."""
@@ -67,7 +67,7 @@ class Calibrated:
         """Only if compute and memory have the same factor: an op may change from one bound to the other."""
         return self.base.is_monotone and self.profile.compute_factor == self.profile.memory_factor
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The corrected costs."""
         costs = self.base.costs(columns, device, setting)
         math, is_convolution = main_math(columns)

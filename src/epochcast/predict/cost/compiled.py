@@ -15,10 +15,10 @@ from epochcast.describe.graph.inductor_layout import turns_channels_last
 from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import CostModel, Costs
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 
-def fused_costs(trace: Trace, device: Device, model: CostModel, setting: Setting) -> Costs:
+def fused_costs(trace: Trace, device: Device, model: CostModel, setting: SoftwareSetting) -> Costs:
     """Of the kernels of a compiled trace, bounded by its ops in eager mode and its `setting`."""
     fusion, eager = trace.fusion, trace.under(trace.recipe.eager())
     assert fusion is not None
@@ -40,7 +40,7 @@ def fused_costs(trace: Trace, device: Device, model: CostModel, setting: Setting
     return Costs(np.minimum(low, mid), mid, np.maximum(high, mid), costs.models, costs.answered)
 
 
-def compiled_setting(trace: Trace, device: Device, setting: Setting) -> Setting:
+def compiled_setting(trace: Trace, device: Device, setting: SoftwareSetting) -> SoftwareSetting:
     """The setting in which a compiled step runs: its compiler may store images channels last, on GPUs."""
     compiler = COMPILERS.get(trace.recipe.compile)
     if compiler is None or not compiler.turns_layout or setting.channels_last or device.kind != "gpu":

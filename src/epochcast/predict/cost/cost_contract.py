@@ -13,22 +13,22 @@ from epochcast.predict.cost.cost_model import CostModel, Costs, describe_op
 from epochcast.predict.cost.software_setting import TODAY
 
 
-class BrokenContract(AssertionError):
+class BrokenCostContract(AssertionError):
     """A cost model that breaks the contract; the message says which part, and for which op."""
 
 
 def check_op_cost(model: CostModel, trace: Trace, device: Device) -> None:
-    """Raise `BrokenContract` unless the model keeps the contract on this trace and device."""
+    """Raise `BrokenCostContract` unless the model keeps the contract on this trace and device."""
     before = [array.copy() for array in _arrays(trace)]
     first, second = (model.costs(trace.columns, device, TODAY) for _ in range(2))
     for old, new in zip(before, _arrays(trace), strict=True):
         if not np.array_equal(old, new):
-            raise BrokenContract(f"{model.name} changes the trace")
+            raise BrokenCostContract(f"{model.name} changes the trace")
     if len(first) != len(trace.columns):
-        raise BrokenContract(f"{model.name} answers for {len(first)} ops of {len(trace.columns)}")
+        raise BrokenCostContract(f"{model.name} answers for {len(first)} ops of {len(trace.columns)}")
     for end in ("low", "mid", "high"):
         if not np.array_equal(getattr(first, end), getattr(second, end), equal_nan=True):
-            raise BrokenContract(f"{model.name} gives different results for the same trace")
+            raise BrokenCostContract(f"{model.name} gives different results for the same trace")
     _check_values(model, first, trace)
     if model.is_monotone:
         _check_monotone(model, first, trace, device)
@@ -50,7 +50,7 @@ def _check_values(model: CostModel, costs: Costs, trace: Trace) -> None:
         if len(wrong):
             i = int(wrong[0])
             ends = f"{costs.low[i]:.3g}, {costs.mid[i]:.3g}, {costs.high[i]:.3g}"
-            raise BrokenContract(f"{model.name} is not {word} for {_described(trace, i)}: {ends}")
+            raise BrokenCostContract(f"{model.name} is not {word} for {_described(trace, i)}: {ends}")
 
 
 def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device) -> None:
@@ -61,7 +61,7 @@ def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device
             cheaper = getattr(larger_costs, end) < getattr(costs, end) * (1 - 1e-9)
         wrong = np.flatnonzero(cheaper & (larger_trace.columns.flops >= trace.columns.flops))
         if len(wrong):
-            raise BrokenContract(f"{model.name} gets cheaper with more work for {_described(trace, int(wrong[0]))}")
+            raise BrokenCostContract(f"{model.name} gets cheaper with more work for {_described(trace, int(wrong[0]))}")
 
 
 def _described(trace: Trace, index: int) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
 from epochcast.errors import EpochcastError
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 Array = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class CostModel(Protocol):
         """Whether an op with more flops and bytes never costs less."""
         ...
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """Seconds of every entry of `columns` on `device`, as the software of `setting` runs it."""
         ...
 
@@ -116,7 +116,7 @@ class Chain:
         """Models need not agree where one takes over from another, so only a chain of one model can be monotone."""
         return len(self.models) == 1 and self.models[0].is_monotone
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """Every op by the first model that has an answer for it."""
         filled = self.models[0].costs(columns, device, setting)
         for model in self.models[1:]:

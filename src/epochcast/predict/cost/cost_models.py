@@ -14,7 +14,7 @@ from epochcast.predict.cost.laws import lawful
 from epochcast.predict.cost.learned import load_learned
 from epochcast.predict.cost.paleo import Paleo
 from epochcast.predict.cost.roofline import Analytic, Roofline
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 DEFAULT = "learned"
 
@@ -28,7 +28,7 @@ class Shipped:
     name: str = "learned"
     is_monotone: bool = False
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """What the learned model answers, with its gaps filled."""
         learned = load_learned()
         costs = lawful(learned.costs(columns, device, setting), columns, device, setting, learned)

@@ -103,7 +103,7 @@ def load(text: str, file: str = FILE) -> Priors:
     return Priors(classes, generations, kernels, unknown[0])
 
 
-def _class(row: rows.Row) -> ClassEfficiency:
+def _class(row: rows.CatalogueRow) -> ClassEfficiency:
     name = row.text("name")
     classes = {op_class.value: op_class for op_class in OpClass}
     if name not in classes:
@@ -113,7 +113,7 @@ def _class(row: rows.Row) -> ClassEfficiency:
     )
 
 
-def _generation(row: rows.Row) -> GenerationEfficiency:
+def _generation(row: rows.CatalogueRow) -> GenerationEfficiency:
     return GenerationEfficiency(
         row.text("name"),
         row.number("fp32"),
@@ -124,12 +124,12 @@ def _generation(row: rows.Row) -> GenerationEfficiency:
     )
 
 
-def _kernel(row: rows.Row) -> tuple[str, float]:
+def _kernel(row: rows.CatalogueRow) -> tuple[str, float]:
     row.text("source")
     return row.text("name"), row.number("seconds")
 
 
-def _unknown(row: rows.Row) -> float:
+def _unknown(row: rows.CatalogueRow) -> float:
     row.text("name")
     row.text("source")
     return row.number("factor")

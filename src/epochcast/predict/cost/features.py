@@ -19,7 +19,7 @@ from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.describe.graph.op import Gradient
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 Array = NDArray[np.float64]
 
@@ -75,12 +75,12 @@ class Outline(NamedTuple):
         return Outline._make(array[firsts] for array in self), index
 
 
-def features(columns: Columns, setting: Setting) -> Array:
+def features(columns: Columns, setting: SoftwareSetting) -> Array:
     """One row per op."""
     return outline_features(Outline.of(columns), setting)
 
 
-def outline_features(ops: Outline, setting: Setting) -> Array:
+def outline_features(ops: Outline, setting: SoftwareSetting) -> Array:
     """One row per op."""
     m, n, k = ops.m, ops.n, ops.k
     is_matrix = ops.is_matrix.astype(np.float64)

@@ -27,7 +27,7 @@ MOST_DEVIATION = 100.0
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CostKernel:
     """`lengths` of every feature, standard deviations of the parts of k and of the noise, ρ between kinds."""
 
     lengths: Array
@@ -68,10 +68,10 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Process:
+class CostProcess:
     """Points with values under a kernel; `noises` are the deviations of the single points."""
 
-    kernel: Kernel
+    kernel: CostKernel
     points: Array
     kinds: Integers
     values: Array

@@ -28,7 +28,7 @@ HOOKS_LOW, HOOKS_HIGH = 0.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class LaunchHost:
     """Seconds to start one kernel, by the name or the figure that was asked for."""
 
     name: str
@@ -49,7 +49,7 @@ def measured_launch(seconds: float) -> Interval:
     return Interval(SYSTEM_LOW * seconds, seconds, SYSTEM_HIGH * seconds)
 
 
-def find_host(text: str) -> Host:
+def find_host(text: str) -> LaunchHost:
     """The host of a class, or of seconds per launch such as "12us"."""
     name = text.strip()
     if name.casefold() in host_classes():
@@ -58,13 +58,13 @@ def find_host(text: str) -> Host:
         raise UnknownName("host class", text, host_classes())
     if name.startswith("-"):
         raise BadInput(f"`host_class`: a launch takes above 0 and at most 100 ms, got {text!r}")
-    return Host(name, measured_launch(parse_seconds(name)))
+    return LaunchHost(name, measured_launch(parse_seconds(name)))
 
 
-def measured_host(source: str, system: str) -> Host | None:
+def measured_host(source: str, system: str) -> LaunchHost | None:
     """The host of a system in a public table of runs; None where its launches were not measured."""
     seconds = _measured().get((source, system))
-    return None if seconds is None else Host(system, measured_launch(seconds))
+    return None if seconds is None else LaunchHost(system, measured_launch(seconds))
 
 
 def parse_hooks(text: str) -> float:
@@ -79,7 +79,7 @@ def parse_hooks(text: str) -> float:
 
 
 @remembered(1)
-def host_classes() -> Mapping[str, Host]:
+def host_classes() -> Mapping[str, LaunchHost]:
     """The shipped classes: the median of their systems, and the range of these, as networks on one system differ."""
     names = rows.read(_document(), "class", FILE, _class_row)
     by_class: dict[str, list[float]] = {name: [] for name in names}
@@ -88,7 +88,7 @@ def host_classes() -> Mapping[str, Host]:
             raise BadInput(f"{FILE}: {name!r} is no class of it")
         by_class[name].append(seconds)
     return {
-        name: Host(name, Interval(SYSTEM_LOW * min(each), median(each), SYSTEM_HIGH * max(each)))
+        name: LaunchHost(name, Interval(SYSTEM_LOW * min(each), median(each), SYSTEM_HIGH * max(each)))
         for name, each in by_class.items()
     }
 
@@ -114,15 +114,15 @@ def _document() -> Mapping[str, object]:
     return rows.parse(files("epochcast.predict.cost").joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
-def _class_row(row: rows.Row) -> str:
+def _class_row(row: rows.CatalogueRow) -> str:
     row.text("about")
     return row.text("name")
 
 
-def _measured_row(row: rows.Row) -> tuple[str, tuple[str, str], float]:
+def _measured_row(row: rows.CatalogueRow) -> tuple[str, tuple[str, str], float]:
     return row.text("class"), (row.text("source"), row.text("system")), row.number("launch_seconds")
 
 
-def _hooks_row(row: rows.Row) -> tuple[str, float]:
+def _hooks_row(row: rows.CatalogueRow) -> tuple[str, float]:
     row.text("source")
     return row.text("name"), row.number("seconds_per_parameter")

@@ -12,7 +12,7 @@ from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import usual_launch_seconds
 from epochcast.interval import Interval
-from epochcast.predict.cost.hosts import Host, host_classes, measured_launch, slowest_host
+from epochcast.predict.cost.hosts import LaunchHost, host_classes, measured_launch, slowest_host
 
 # The runs whose fitted launch seconds stand for PyTorch in eager mode: small batches of small networks, bound by them.
 EAGER_SOURCE = "torchvision_gpu_bench"
@@ -30,7 +30,7 @@ def launch_seconds(device: Device) -> float:
     return usual_launch_seconds(EAGER_SOURCE) if device.launch_seconds is None else device.launch_seconds
 
 
-def launch_interval(trace: Trace, device: Device, host: Host | None = None) -> Interval:
+def launch_interval(trace: Trace, device: Device, host: LaunchHost | None = None) -> Interval:
     """Host seconds per kernel of a step: the host's where it is known, else the device's. Inductor starts its kernels
     from Python, as eager mode does; other compilers do not, and are never slower.
 
@@ -49,9 +49,9 @@ def launch_interval(trace: Trace, device: Device, host: Host | None = None) -> I
     return Interval(min(compiled.low, eager.low), bare, min(compiled.high, eager.high))
 
 
-def assumed_host(name: str) -> Host:
+def assumed_host(name: str) -> LaunchHost:
     """The host of a class that nobody named: its middle, and as uncertain as any unknown host."""
-    return Host(name, _unknown(host_classes()[name].launch_seconds.mid))
+    return LaunchHost(name, _unknown(host_classes()[name].launch_seconds.mid))
 
 
 def _unknown(middle_seconds: float) -> Interval:
@@ -60,6 +60,6 @@ def _unknown(middle_seconds: float) -> Interval:
     return Interval(min(low, middle_seconds), middle_seconds, max(high, middle_seconds))
 
 
-def host_seconds(trace: Trace, device: Device, host: Host | None = None) -> NDArray[np.float64]:
+def host_seconds(trace: Trace, device: Device, host: LaunchHost | None = None) -> NDArray[np.float64]:
     """Host seconds before each entry of the columns may start."""
     return trace.columns.launches * launch_interval(trace, device, host).mid

@@ -22,7 +22,7 @@ from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import Array, Costs
 from epochcast.predict.cost.op_bounds import as_run
 from epochcast.predict.cost.roofline import peaks
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 WINOGRAD = 2.25
 WINOGRAD_WINDOW = 9
@@ -49,13 +49,13 @@ def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
 class Middles(Protocol):
     """Who gives middle seconds alone."""
 
-    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+    def seconds(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Array:
         """Of every op; NaN where there is no answer."""
         ...
 
 
 def bounds_by_single(
-    columns: Columns, device: Device, setting: Setting, model: Middles
+    columns: Columns, device: Device, setting: SoftwareSetting, model: Middles
 ) -> tuple[Array | float, Array | float]:
     """The least and the most seconds of every op in half, by the same in float32: at most as long where the device
     multiplies that half on tensor cores, and a product at least as long where it has no such half.
@@ -85,7 +85,7 @@ def _in_single(columns: Columns) -> Columns:
     )
 
 
-def lawful(costs: Costs, columns: Columns, device: Device, setting: Setting, model: Middles) -> Costs:
+def lawful(costs: Costs, columns: Columns, device: Device, setting: SoftwareSetting, model: Middles) -> Costs:
     """The costs within the laws; `model` is who answered them."""
     least, most = bounds_by_single(columns, device, setting, model)
     mid = np.maximum(np.minimum(costs.mid, most), np.maximum(least, least_seconds(columns, device)))

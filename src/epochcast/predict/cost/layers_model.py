@@ -70,7 +70,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class LayerSeconds:
+class LayerTimes:
     """Seconds per row; `answered_by` says whether the setup itself or its siblings were used."""
 
     low: Array
@@ -111,20 +111,20 @@ class LayersModel:
         inputs = features(rows, device, setup.place, setup.generation, base)
         return base * np.exp(self.forests[rows.kind].values(inputs))
 
-    def answer(self, rows: LayerRows, device: Device, stack: str) -> LayerSeconds:
+    def answer(self, rows: LayerRows, device: Device, stack: str) -> LayerTimes:
         """low, mid and high of every row, by the setup or by its siblings."""
         setup = self.setup(rows.kind, device, stack)
         if setup is not None:
             mid = self.seconds_as(rows, device, setup)
             below, above = _widths(setup, rows, mid)
-            return LayerSeconds(mid * np.exp(below), mid, mid * np.exp(above), "layers")
+            return LayerTimes(mid * np.exp(below), mid, mid * np.exp(above), "layers")
         siblings = self.siblings(rows.kind, device)
         logs, dies = self.sibling_logs(rows, device, siblings), [_die(s) for s in siblings]
         # The mean per die, however many boards and stacks of it were measured; then the median over dies.
         by_die = [logs[:, [d == die for d in dies]].mean(axis=1) for die in sorted(set(dies))]
         mid = np.exp(np.median(by_die, axis=0))
         narrow, wide = self.unknown_widths[rows.kind]
-        return LayerSeconds(mid * np.exp(narrow), mid, mid * np.exp(wide), "layers, unseen GPU")
+        return LayerTimes(mid * np.exp(narrow), mid, mid * np.exp(wide), "layers, unseen GPU")
 
     def sibling_logs(self, rows: LayerRows, device: Device, siblings: tuple[Setup, ...]) -> Array:
         """log seconds of every row as each sibling would take them, one column each."""

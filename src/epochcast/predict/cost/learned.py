@@ -36,9 +36,9 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
 from epochcast.predict.cost.cost_model import Costs
 from epochcast.predict.cost.features import Outline, math_features, outline_features
-from epochcast.predict.cost.op_bounds import CLASS_TOWERS, GROUPS, TOWERS, Limits, as_run, caps, limits, op_groups
+from epochcast.predict.cost.op_bounds import CLASS_TOWERS, GROUPS, TOWERS, OpBounds, as_run, caps, limits, op_groups
 from epochcast.predict.cost.slower_siblings import SlowerSiblings, slower_siblings
-from epochcast.predict.cost.software_setting import GENERATIONS, Setting
+from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
 from epochcast.predict.cost.spreads import Spread, Spreads
 from epochcast.predict.cost.waves import log_padding, most_padding
 
@@ -130,7 +130,7 @@ class Laws:
     compute_losses: Array
     bandwidth_losses: Array
 
-    def limbs(self, limit: Limits, groups: NDArray[np.int64]) -> tuple[Array, Array, Array]:
+    def limbs(self, limit: OpBounds, groups: NDArray[np.int64]) -> tuple[Array, Array, Array]:
         """Logarithms of arithmetic without tiles, of arithmetic, and of traffic, as far as data sheets go."""
         free = limit.compute + self.compute_losses[groups] * limit.peak
         padding = log_padding(limit.paddings, limit.is_tiled, self.tile_costs)
@@ -152,10 +152,12 @@ class Learned:
     spreads: Spreads
     name: str = "learned"
     is_monotone: bool = True
-    net_outputs: Cache[tuple[bytes, Setting], NetOutputs] = field(default_factory=lambda: Cache(256), compare=False)
+    net_outputs: Cache[tuple[bytes, SoftwareSetting], NetOutputs] = field(
+        default_factory=lambda: Cache(256), compare=False
+    )
     siblings: Cache[tuple[Device, int], SlowerSiblings] = field(default_factory=lambda: Cache(512), compare=False)
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """Seconds of every op; low and high are those of a step, distributed over its ops."""
         columns = as_run(columns, device)
         outputs = self._net_outputs(columns, setting)
@@ -164,7 +166,7 @@ class Learned:
         widths = np.clip(outputs.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
         return Costs.by(self.name, mid * (low**widths)[outputs.index], mid, mid * (high**widths)[outputs.index])
 
-    def alone(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def alone(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The same for ops on their own: low and high are the quantiles of each op."""
         columns = as_run(columns, device)
         outputs = self._net_outputs(columns, setting)
@@ -172,12 +174,12 @@ class Learned:
         below, above = outputs.distances[outputs.index].T
         return Costs.by(self.name, mid * np.exp(-below), mid, mid * np.exp(above))
 
-    def _net_outputs(self, columns: Columns, setting: Setting) -> NetOutputs:
+    def _net_outputs(self, columns: Columns, setting: SoftwareSetting) -> NetOutputs:
         """Evaluated once per step: neither batch nor device changes them."""
         ops = Outline.of(columns)
         return self.net_outputs.get((ops.digest, setting), lambda: self._evaluated(ops, setting))
 
-    def _evaluated(self, ops: Outline, setting: Setting) -> NetOutputs:
+    def _evaluated(self, ops: Outline, setting: SoftwareSetting) -> NetOutputs:
         distinct, index = ops.distinct()
         inputs: Array = np.clip(outline_features(distinct, setting), *self.seen)
         outputs = np.zeros((len(self.members), len(inputs), len(POWERS) + LIMBS))
@@ -189,12 +191,12 @@ class Learned:
         outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
         return NetOutputs(np.exp(outputs), self.quantiles(inputs), index)
 
-    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+    def seconds(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Array:
         """The middle alone."""
         columns = as_run(columns, device)
         return self._middle(columns, device, setting, self._net_outputs(columns, setting))
 
-    def _middle(self, columns: Columns, device: Device, setting: Setting, outputs: NetOutputs) -> Array:
+    def _middle(self, columns: Columns, device: Device, setting: SoftwareSetting, outputs: NetOutputs) -> Array:
         mid = self._seconds(columns, device, setting, outputs)
         is_tf32 = columns.math == _TF32
         if is_tf32.any():
@@ -203,7 +205,7 @@ class Learned:
         mid[~self.knows(columns, device)] = np.nan
         return mid
 
-    def _seconds(self, columns: Columns, device: Device, setting: Setting, outputs: NetOutputs) -> Array:
+    def _seconds(self, columns: Columns, device: Device, setting: SoftwareSetting, outputs: NetOutputs) -> Array:
         own, groups, limit = sustained(device), op_groups(columns, setting), limits(columns, device)
         fractions, group_factors = _tables(device)
         rates = np.log(np.where(columns.is_matrix, fractions[columns.math], own.vector_fraction))

@@ -19,8 +19,8 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 from epochcast.hardware.name_matching import plain
 from epochcast.hardware.profile import profiles_folder, unless_unreadable
-from epochcast.predict.cost.gaussian import Kernel
-from epochcast.predict.cost.local_model import FEATURES, Correction, Group, Line, Local
+from epochcast.predict.cost.gaussian import CostKernel
+from epochcast.predict.cost.local_model import FEATURES, CostLine, Local, MeasuredClass, StepCorrection
 
 FORMAT = "epochcast local profile 1"
 _DIRECTIONS = [gradient.value for gradient in Gradient]
@@ -85,7 +85,7 @@ def to_text(model: Local) -> str:
     return "\n".join(["{", *lines, ' "groups": [', groups, " ]", "}", ""])
 
 
-def _group_text(name: str, element_bytes: int, group: Group) -> str:
+def _group_text(name: str, element_bytes: int, group: MeasuredClass) -> str:
     head = {
         "op_class": name,
         "element_bytes": element_bytes,
@@ -120,10 +120,10 @@ def from_text(text: str, file: str) -> Local:
         groups = [_group(entry) for entry in document["groups"]]
         return Local(
             device=document["device"],
-            kernel=Kernel(**{**kernel, "lengths": np.array(kernel["lengths"], dtype=np.float64)}),
+            kernel=CostKernel(**{**kernel, "lengths": np.array(kernel["lengths"], dtype=np.float64)}),
             groups=dict(groups),
             corrections={
-                name: Correction(**_only(entry, _FRAMEWORK_KEYS, name))
+                name: StepCorrection(**_only(entry, _FRAMEWORK_KEYS, name))
                 for name, entry in document["frameworks"].items()
             },
             source=document["source"],
@@ -151,7 +151,7 @@ def _only(entry: Any, keys: tuple[str, ...], place: str) -> Mapping[str, Any]:
     return entry
 
 
-def _group(entry: Any) -> tuple[tuple[str, int], Group]:
+def _group(entry: Any) -> tuple[tuple[str, int], MeasuredClass]:
     cells = _only(entry, _GROUP_KEYS, "groups")
     size = len(FEATURES)
     ops = cells["ops"]
@@ -161,5 +161,5 @@ def _group(entry: Any) -> tuple[tuple[str, int], Group]:
     points = np.array([op[:size] for op in ops], dtype=np.float64).reshape(len(ops), size)
     kinds = np.array([_DIRECTIONS.index(op[size]) for op in ops], dtype=np.int64)
     ratios, noises = (np.array([op[size + i] for op in ops], dtype=np.float64) for i in (1, 2))
-    line = Line(*(float(cells[key]) for key in _GROUP_KEYS[2:5]))
-    return (str(cells["op_class"]), int(cells["element_bytes"])), Group(line, points, kinds, ratios, noises)
+    line = CostLine(*(float(cells[key]) for key in _GROUP_KEYS[2:5]))
+    return (str(cells["op_class"]), int(cells["element_bytes"])), MeasuredClass(line, points, kinds, ratios, noises)

@@ -27,8 +27,8 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 from epochcast.predict.cost.cost_model import Costs
-from epochcast.predict.cost.gaussian import Array, Integers, Kernel, Process
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.gaussian import Array, CostKernel, CostProcess, Integers
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 NAME = "local"
 NINETY = 1.645
@@ -69,7 +69,7 @@ MOST_LAUNCH_SECONDS = 1e3
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CostLine:
     """base = launch_seconds·launches + seconds_per_flop·flops + seconds_per_byte·bytes"""
 
     launch_seconds: float
@@ -93,14 +93,14 @@ MOST_LOGARITHM = 100.0
 
 
 @dataclass(frozen=True)
-class Group:
+class MeasuredClass:
     """What was measured of one class in one element size: the line, and the ops themselves.
 
     `points` are coordinates, `kinds` the directions (an index of `Gradient`), `log_ratios` the logarithms of measured
     over the line, `noises` the uncertainty of each.
     """
 
-    line: Line
+    line: CostLine
     points: Array
     kinds: Integers
     log_ratios: Array
@@ -116,7 +116,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Correction:
+class StepCorrection:
     """The corrections fitted to whole steps of one framework.
 
     By phase, seconds of the host per op and of fresh memory per byte written; factors of classes; σ of a step.
@@ -148,9 +148,9 @@ class Local:
     """A measured device as a cost model. On any other device it has no answer."""
 
     device: str
-    kernel: Kernel
-    groups: Mapping[Key, Group]
-    corrections: Mapping[str, Correction] = field(default_factory=dict)
+    kernel: CostKernel
+    groups: Mapping[Key, MeasuredClass]
+    corrections: Mapping[str, StepCorrection] = field(default_factory=dict)
     source: str = ""
     date: str = ""
     machine: Mapping[str, object] = field(default_factory=dict)
@@ -169,10 +169,12 @@ class Local:
         _check_names("op class", (name for name, _ in self.groups if name), [c.value for c in CLASSES])
 
     @derived_property
-    def _processes(self) -> dict[Key, Process]:
-        return {key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()}
+    def _processes(self) -> dict[Key, CostProcess]:
+        return {
+            key: CostProcess(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()
+        }
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """Seconds of every op, as a framework runs it."""
         if device.name != self.device:
             unknown = np.full(len(columns), np.nan)
@@ -189,10 +191,10 @@ class Local:
             raise BadInput(f"the profile of {self.device} gives seconds beyond any number; fit it again")
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
-    def correction(self, framework: str) -> Correction:
+    def correction(self, framework: str) -> StepCorrection:
         """The correction of a framework; if its steps were not measured, PyTorch's; else none."""
         correction = self.corrections.get(framework)
-        return correction or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
+        return correction or self.corrections.get(DEFAULT_FRAMEWORK) or StepCorrection()
 
     def op_seconds(self, columns: Columns) -> tuple[Array, Array, Integers]:
         """Logarithms of the seconds of every op alone, their deviations, and the place of its group in `groups`."""

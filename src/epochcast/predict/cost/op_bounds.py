@@ -11,7 +11,7 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.roofline import Bounds, peaks
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.predict.cost.waves import is_tiled, log_paddings
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ CLASS_TOWERS = np.array([_TOWER_OF.get(GROUPS[g], 2) for g in PLAIN_GROUPS])
 """The net of every class of op, as an index of TOWERS."""
 
 
-def op_groups(columns: Columns, setting: Setting) -> NDArray[np.int64]:
+def op_groups(columns: Columns, setting: SoftwareSetting) -> NDArray[np.int64]:
     """The group of every op, as an index of GROUPS."""
     table = _LAYOUT_GROUPS if setting.channels_last else PLAIN_GROUPS
     groups: NDArray[np.int64] = table[columns.op_class]
@@ -119,7 +119,7 @@ _NARROW = [op_math_index(math) for math in ("fp8", "fp4")]
 
 
 @dataclass(frozen=True)
-class Limits:
+class OpBounds:
     """The limits of every op: logarithms of seconds, of paddings by choice of tile, and of how far the device's peak
     and bandwidth are above the reference.
     """
@@ -133,13 +133,13 @@ class Limits:
     bandwidth_gain: float
 
 
-def limits(columns: Columns, device: Device) -> Limits:
+def limits(columns: Columns, device: Device) -> OpBounds:
     """Of every op on a device."""
     own_peaks = peaks(columns, device)
     bound = Bounds(columns.flops / own_peaks, columns.bytes / device.memory_bytes_per_second)
     compute, memory = log_bounds(columns, device, bound)
     peak = np.where(columns.is_matrix, np.log(own_peaks / _REFERENCES[columns.math]), 0.0)
-    return Limits(
+    return OpBounds(
         compute,
         memory,
         log_traffic(columns),

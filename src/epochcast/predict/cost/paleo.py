@@ -40,7 +40,7 @@ from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import Array, Costs
 from epochcast.predict.cost.roofline import peaks
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 
 class Platform(NamedTuple):
@@ -93,7 +93,7 @@ class Paleo:
         if not self.high_factor >= 1:
             raise ValueError(f"high_factor must be at least 1, got {self.high_factor}")
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """Parts added (mid), or the longer one (low)."""
         fraction = np.where(columns.phase == _UPDATE, self.update_fraction, self.compute_fraction)
         peak, bandwidth = peaks(columns, device) * fraction, device.memory_bytes_per_second * fraction

@@ -25,7 +25,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
 from epochcast.predict.cost.cost_model import CostModel
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.units import parse_seconds, parse_shape, show_count, show_seconds
 
 DEFAULT_SIZE = 8192
@@ -132,7 +132,7 @@ def with_product(device: Device, product: Product, model: CostModel, precision: 
     fraction = sustained(device).math_fraction(math)
     for _ in range(ROUNDS):
         tried = replace(device, measured_fractions={**device.measured_fractions, **dict.fromkeys(maths, fraction)})
-        seconds = float(model.costs(columns, tried, Setting()).mid[0])
+        seconds = float(model.costs(columns, tried, SoftwareSetting()).mid[0])
         if abs(log(seconds / product.seconds)) < NEAR / 10:
             return tried
         fraction = min(max(fraction * seconds / product.seconds, 1e-3), 10.0)

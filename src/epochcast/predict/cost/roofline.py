@@ -24,7 +24,7 @@ from epochcast.errors import EpochcastError
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import Array, Costs
 from epochcast.predict.cost.efficiency import Priors, priors
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 # Convolutions and recurrent layers: cuDNN's and MIOpen's, where other products are cuBLAS' and rocBLAS'.
 _BY_LIBRARY = np.array([c is OpClass.RECURRENT or (c.is_matrix and c.value.startswith("conv")) for c in CLASSES])
@@ -88,7 +88,7 @@ class Roofline:
     name: str = "roofline"
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The bound as low and mid."""
         table, bound = priors(), bounds(columns, device)
         longer = np.maximum(bound.compute, bound.memory)
@@ -104,7 +104,7 @@ class Analytic:
     name: str = "analytic"
     is_monotone: bool = True
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """mid/factor, mid, mid·factor."""
         table = priors()
         mid = _sustained(columns, device, table, bounds(columns, device))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from epochcast.describe.graph.trace import Columns
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import CostModel, Costs
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Scaled:
         """As the base."""
         return self.base.is_monotone
 
-    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The base's answer, scaled."""
         costs, factor = self.base.costs(columns, device, setting), self.factor
         return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)

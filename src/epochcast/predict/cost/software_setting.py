@@ -13,7 +13,7 @@ _BEFORE_TENSOR_CORES = frozenset({"fermi", "kepler", "maxwell", "pascal"})
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SoftwareSetting:
     """The layout of images, the framework, and how new it is (0 old … 1 new)."""
 
     channels_last: bool = False
@@ -26,7 +26,7 @@ class Setting:
         return 2 * (self.framework == "tensorflow") + (self.framework_age >= SECOND_GENERATION)
 
 
-TODAY = Setting(framework_age=0.77)
+TODAY = SoftwareSetting(framework_age=0.77)
 """The default: PyTorch 2.4."""
 
 

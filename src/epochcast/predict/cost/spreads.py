@@ -24,7 +24,7 @@ from epochcast.describe.graph.trace import PHASES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
 from epochcast.predict.cost.op_bounds import is_fp32_products
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 
 _BACKWARD = PHASES.index(Phase.BACKWARD)
 
@@ -36,7 +36,7 @@ class Spread(NamedTuple):
     high: float
 
 
-def step_kind(columns: Columns, setting: Setting) -> str:
+def step_kind(columns: Columns, setting: SoftwareSetting) -> str:
     """Format, layout and mode of a step, as measured devices list them: fp16-nchw-training."""
     flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
     layout = "channels_last" if setting.channels_last else "nchw"
@@ -61,7 +61,7 @@ class Spreads:
 
     cases: Mapping[str, Spread] = field(hash=False)
 
-    def of(self, columns: Columns, device: Device, setting: Setting) -> Spread:
+    def of(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Spread:
         """Of one step on a device."""
         own = sustained(device)
         kind, group = step_kind(columns, setting), step_group(columns)

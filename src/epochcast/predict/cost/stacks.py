@@ -73,7 +73,7 @@ def load(text: str, file: str = FILE) -> Mapping[str, Stack]:
     return {stack.name: stack for stack in rows.read(rows.parse(text, file), "stack", file, _stack)}
 
 
-def _stack(row: rows.Row) -> Stack:
+def _stack(row: rows.CatalogueRow) -> Stack:
     return Stack(
         row.text("name"),
         row.text("layers"),

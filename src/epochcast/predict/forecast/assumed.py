@@ -8,7 +8,7 @@ from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.host_device import HOST_NAMES
 from epochcast.hardware.price import usual_box
-from epochcast.predict.forecast.loader_queue import Host, Service, left_cpus, sample_bytes
+from epochcast.predict.forecast.loader_queue import Service, WorkerHost, left_cpus, sample_bytes
 from epochcast.predict.forecast.placement import Placement
 from epochcast.units import show_seconds
 
@@ -50,13 +50,13 @@ def host_of(
     cpus: float | None = None,
     memory_bytes: float | None = None,
     disk_bytes_per_second: float | None = None,
-) -> tuple[Host, tuple[str, ...]]:
+) -> tuple[WorkerHost, tuple[str, ...]]:
     """The box of so many ranks. What is not given is that of the usual machine with this device, its share for them."""
     if cpus is not None and not cpus > 0:
         raise BadInput(f"cpus must be above 0, got {cpus}")
     ranks = placement.ranks_per_node
     known_cpus, known_bytes, source = _box(placement, ranks)
-    host = Host(
+    host = WorkerHost(
         left_cpus(known_cpus if cpus is None else cpus, ranks),
         known_bytes if memory_bytes is None else memory_bytes,
         inf if disk_bytes_per_second is None else disk_bytes_per_second,

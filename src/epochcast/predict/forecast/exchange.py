@@ -104,12 +104,12 @@ def waiting_for_the_slowest(parts: StepParts, trace: Trace, group: Group, runner
 
 def batch_of(trace: Trace) -> Batch:
     """How the batches of ranks differ, so that one has more to do than another."""
-    lengths: Lengths = trace.template.derived.get("lengths", lambda: _lengths(trace))
-    samples = 0 if lengths is Lengths.ALIKE else trace.batch
-    return Batch(samples, lengths is Lengths.PADDED, trace.recipe.uneven)
+    lengths: LengthVariation = trace.template.derived.get("lengths", lambda: _lengths(trace))
+    samples = 0 if lengths is LengthVariation.ALIKE else trace.batch
+    return Batch(samples, lengths is LengthVariation.PADDED, trace.recipe.uneven)
 
 
-class Lengths(Enum):
+class LengthVariation(Enum):
     """Whether the samples of a network differ in length: speech does, padded to the longest; pairs of texts (and what
     else goes through recurrent cells) do; other networks are fed sizes that are fixed or always padded alike.
     """
@@ -119,7 +119,7 @@ class Lengths(Enum):
     PADDED = "padded"
 
 
-def _lengths(trace: Trace) -> Lengths:
+def _lengths(trace: Trace) -> LengthVariation:
     texts, is_recurrent = set(), False
     for op in trace.template.base:
         is_recurrent = is_recurrent or isinstance(op.kind, Recurrent)
@@ -127,5 +127,5 @@ def _lengths(trace: Trace) -> Lengths:
         if is_lookup and op.weights[0].shape[0] >= LEAST_WORDS and len(op.inputs[0].shape) == 2:
             texts.add(op.inputs[0].name)
     if is_recurrent:
-        return Lengths.RAGGED if texts else Lengths.PADDED
-    return Lengths.RAGGED if len(texts) == 2 else Lengths.ALIKE
+        return LengthVariation.RAGGED if texts else LengthVariation.PADDED
+    return LengthVariation.RAGGED if len(texts) == 2 else LengthVariation.ALIKE

@@ -9,7 +9,7 @@ from epochcast.hardware.device import Device
 from epochcast.interval import Interval, sum_independent
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.hosts import HOOKS_HIGH, HOOKS_LOW
-from epochcast.predict.cost.software_setting import TODAY, Setting, turns_channels_last
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.keras_stack_step import keras_step
 from epochcast.predict.forecast.placement import Placement
@@ -42,7 +42,7 @@ def with_hooks(step: StepForecast, trace: Trace, seconds_per_parameter: float) -
     return replace(step, seconds=sum_independent((step.seconds, added)), parts=parts)
 
 
-def setting_of(job: Job, device: Device) -> Setting:
+def setting_of(job: Job, device: Device) -> SoftwareSetting:
     """Memory layout, framework and its age, as a cost model takes them; the latest framework unless the job says."""
     layout = job.channels_last
     if layout is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from epochcast.base.notes import Importance, Note, as_note
 from epochcast.base.options import Option
-from epochcast.describe.capture.config import Setting, Settings, read_settings
+from epochcast.describe.capture.config import ConfigSetting, ConfigSettings, read_settings
 from epochcast.describe.capture.config.precisions import WITH_MASTERS
 from epochcast.describe.capture.config.setting import GLOBAL_BATCH, PACKING, STEPS
 from epochcast.errors import BadInput, EpochcastError
@@ -32,7 +32,7 @@ _DATA_PARALLEL = ("ddp", "horovod", "data_parallel", "zero1", "zero2", "zero3", 
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledOptions:
     """All options by name, the user's own included, and what to tell about the others."""
 
     options: Mapping[str, Any]
@@ -41,18 +41,18 @@ class Filled:
 
 def filled(
     model: object, given: Mapping[str, Any], config: Sequence[str | Path] = (), taken: Iterable[str] | None = None
-) -> Filled:
+) -> FilledOptions:
     """The options that are given, and those that the model's own script and the files of `config` say besides.
 
     `taken` are the options that the question has; others in the files are passed over in silence.
     """
     sources = [*settings_around(model), *(one for path in config for one in read_settings(path))]
     if not sources:
-        return Filled(dict(given))
+        return FilledOptions(dict(given))
     return _Filling(dict(given), sources, frozenset(OPTIONS if taken is None else taken)).filled()
 
 
-def settings_around(model: object) -> tuple[Settings, ...]:
+def settings_around(model: object) -> tuple[ConfigSettings, ...]:
     """What the script that makes a model, or the model itself, says of its training, where it can be read."""
     from epochcast.describe.capture.config.model_settings import model_settings
 
@@ -62,13 +62,13 @@ def settings_around(model: object) -> tuple[Settings, ...]:
 @dataclass
 class _Filling:
     given: dict[str, Any]
-    sources: list[Settings]
+    sources: list[ConfigSettings]
     taken: frozenset[str]
-    found: dict[str, tuple[Setting, Settings]] = field(default_factory=dict)
+    found: dict[str, tuple[ConfigSetting, ConfigSettings]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     used: dict[str, list[str]] = field(default_factory=dict)
 
-    def filled(self) -> Filled:
+    def filled(self) -> FilledOptions:
         for source in self.sources:
             for setting in source.settings:
                 self._add(setting, source)
@@ -79,9 +79,9 @@ class _Filling:
         self._settle_text_length()
         options = self._options()
         self._settle_length(options)
-        return Filled(options, (*self._told(), *self.notes))
+        return FilledOptions(options, (*self._told(), *self.notes))
 
-    def _add(self, setting: Setting, source: Settings) -> None:
+    def _add(self, setting: ConfigSetting, source: ConfigSettings) -> None:
         """A later file counts, but never a mere default before something said."""
         before = self.found.get(setting.option)
         if before is None:
@@ -108,7 +108,7 @@ class _Filling:
             return
         setting, source = self.found["precision"]
         if setting.value in WITH_MASTERS and "torch_autocast" not in setting.key:
-            self.found["precision"] = Setting("precision", WITH_MASTERS[setting.value], setting.key), source
+            self.found["precision"] = ConfigSetting("precision", WITH_MASTERS[setting.value], setting.key), source
 
     def _settle_batch(self) -> None:
         """DeepSpeed: train_batch_size = micro batch × accumulation × GPUs; of three the fourth follows."""
@@ -123,14 +123,14 @@ class _Filling:
         setting, source = whole
         batch, accumulate, gpus = (self._value(name) for name in ("batch", "accumulate", "gpus"))
         if batch is None:
-            self.found["global_batch"] = Setting("global_batch", setting.value, setting.key), source
+            self.found["global_batch"] = ConfigSetting("global_batch", setting.value, setting.key), source
             return
         per_update = batch * (accumulate or 1)
         if gpus is None and accumulate is not None and setting.value % per_update == 0:
-            self.found["gpus"] = Setting("gpus", setting.value // per_update, setting.key), source
+            self.found["gpus"] = ConfigSetting("gpus", setting.value // per_update, setting.key), source
         elif accumulate is None and setting.value % (batch * (gpus or 1)) == 0:
             passes = setting.value // (batch * (gpus or 1))
-            self.found["accumulate"] = Setting("accumulate", passes, setting.key), source
+            self.found["accumulate"] = ConfigSetting("accumulate", passes, setting.key), source
         elif setting.value != per_update * (gpus or 1):
             self._problem(
                 f"{source.name}: train_batch_size {setting.value} is not {batch} × {accumulate or 1} × {gpus or 1} "
@@ -228,7 +228,7 @@ class _Filling:
                 self.used.setdefault(source.name, []).append(words)
         return options
 
-    def _checked(self, name: str, setting: Setting, source: Settings) -> Any:
+    def _checked(self, name: str, setting: ConfigSetting, source: ConfigSettings) -> Any:
         problem = setting.problem
         if not problem:
             try:
@@ -245,7 +245,7 @@ class _Filling:
         """A note that the answer is for something else than a file says."""
         self.notes.append(Note(text, Importance.NOT_AS_ASKED))
 
-    def _tell_given(self, name: str, setting: Setting, source: Settings) -> None:
+    def _tell_given(self, name: str, setting: ConfigSetting, source: ConfigSettings) -> None:
         """Where the user says another thing than a file does."""
         own = self.given.get(name)
         if setting.is_default or _same(OPTIONS[name], own, setting.value):

@@ -87,7 +87,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class WorkerHost:
     """What the workers of one node share. `cpus` are idle ones: those that training itself leaves."""
 
     cpus: float
@@ -105,7 +105,7 @@ class Feed:
     """How data reaches the device: the loader's settings per rank, on a host that `ranks` share."""
 
     service: Service
-    host: Host
+    host: WorkerHost
     batch: int
     workers: int
     prefetch: int = PREFETCH
@@ -166,7 +166,7 @@ class Feed:
         """Mean seconds of a step that needs `gpu_seconds` where data is there."""
         if not self.workers:
             return self._in_line_seconds(gpu_seconds)
-        return max(_Box(self, gpu_seconds).run(), self.least_step_seconds(gpu_seconds))
+        return max(_LoaderBox(self, gpu_seconds).run(), self.least_step_seconds(gpu_seconds))
 
     def stall_fraction(self, gpu_seconds: float) -> float:
         """Part of a step in which the device waits for data."""
@@ -207,7 +207,7 @@ def feed_for(
     trace: Trace,
     placement: Placement,
     service: Service,
-    host: Host,
+    host: WorkerHost,
     *,
     workers: int | None = None,
     prefetch: int = PREFETCH,
@@ -231,7 +231,7 @@ def cache_hit_fraction(cached_fraction: float) -> float:
     return 1.0 if not rest else 1 - rest + rest * log(rest)
 
 
-def with_page_cache(service: Service, host: Host, data_bytes: float, used_bytes: float) -> Service:
+def with_page_cache(service: Service, host: WorkerHost, data_bytes: float, used_bytes: float) -> Service:
     """The service once what training leaves of the host's memory caches the data set."""
     if not (data_bytes and isfinite(host.memory_bytes)):
         return service
@@ -294,7 +294,7 @@ class _Shared:
         return rank, place
 
 
-class _Box:
+class _LoaderBox:
     """The ranks of one node, their workers and what they share, from the first batch to the last."""
 
     def __init__(self, feed: Feed, gpu_seconds: float) -> None:

@@ -14,7 +14,7 @@ from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.predict.cost.cost_model import CostModel
-from epochcast.predict.cost.software_setting import Setting
+from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step import StepForecast, step_costs
 from epochcast.predict.forecast.step_parts import UPDATE
@@ -27,7 +27,7 @@ def has_casts(trace: Trace, device: Device) -> bool:
 
 
 def is_surely_slower(
-    single: Trace, placement: Placement, model: CostModel, setting: Setting, mixed: StepForecast
+    single: Trace, placement: Placement, model: CostModel, setting: SoftwareSetting, mixed: StepForecast
 ) -> bool:
     """Whether the kernels of the step in float32 alone take longer than all of it in mixed precision, which is the rule
     for large batches, so that nothing more has to be timed. Not asked where layers or stages are timed separately.

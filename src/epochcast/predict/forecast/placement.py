@@ -16,7 +16,7 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 from epochcast.hardware.price import listed_dollars_per_hour
 from epochcast.hardware.topology import find_topology
-from epochcast.predict.cost.hosts import Host
+from epochcast.predict.cost.hosts import LaunchHost
 from epochcast.predict.forecast.strategies.strategy import Strategy
 from epochcast.predict.forecast.strategies.strategy_table import algorithm_named, find_strategy, strategy_for
 
@@ -50,7 +50,7 @@ class Placement:
     link: str | None = None
     topology: str | None = None
     link_assumed: str | None = None
-    host: Host | None = None
+    host: LaunchHost | None = None
 
     def __post_init__(self) -> None:
         self.strategy.check(self.gpus, self.nodes)

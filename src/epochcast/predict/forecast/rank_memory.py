@@ -11,7 +11,7 @@ from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
 from epochcast.predict.memory.lifetimes import Role, lifetimes
-from epochcast.predict.memory.peak import PeakMemory, Step, peak_memory, step_on
+from epochcast.predict.memory.peak import MemoryStep, PeakMemory, peak_memory, step_on
 from epochcast.predict.memory.sharding import Held
 
 
@@ -75,7 +75,7 @@ def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
     return replace(paged, paged_bytes=round(state_bytes * held.shares.state_fraction))
 
 
-def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
+def rank_step(job: Job, placement: Placement, trace: Trace) -> MemoryStep:
     """The storages of the GPU that holds most, at any batch."""
     held = held_by_rank(placement, trace)
     return step_on(held.trace, placement.device, shares=held.shares, **memory_options(job))

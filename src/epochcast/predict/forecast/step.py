@@ -18,7 +18,7 @@ from epochcast.predict.comm.stragglers import exchange_error_seconds
 from epochcast.predict.cost.compiled import fused_costs
 from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered
 from epochcast.predict.cost.launch import launch_interval
-from epochcast.predict.cost.software_setting import TODAY, Setting
+from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts
 from epochcast.predict.forecast.streams import kernel_ends
@@ -48,7 +48,7 @@ def step_forecast(
     placement: Placement,
     model: CostModel,
     *,
-    setting: Setting | None = None,
+    setting: SoftwareSetting | None = None,
 ) -> StepForecast:
     """Cost every op of a rank, run the streams, exchange what the strategy exchanges.
 
@@ -68,7 +68,7 @@ def step_forecast(
     return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
 
 
-def step_costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
+def step_costs(trace: Trace, device: Device, model: CostModel, setting: SoftwareSetting | None) -> Costs:
     """Of every kernel; an op without an answer is named with its layer."""
     setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     try:

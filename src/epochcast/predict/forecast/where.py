@@ -15,7 +15,7 @@ from epochcast.units import parse_dollars_per_hour
 
 if TYPE_CHECKING:
     from epochcast.hardware.device import Device
-    from epochcast.predict.cost.hosts import Host
+    from epochcast.predict.cost.hosts import LaunchHost
     from epochcast.predict.cost.product import Product
     from epochcast.predict.forecast.placement import Placement
 
@@ -107,7 +107,7 @@ class Where:
 
         return with_product(device, _product(self.gemm_seconds), find_cost_model(), precision)
 
-    def found_host(self) -> "Host | None":
+    def found_host(self) -> "LaunchHost | None":
         """What starts the kernels; None where nobody said."""
         from epochcast.predict.cost.hosts import find_host
 

@@ -20,7 +20,7 @@ ADDRESS_BITS = 64
 _ADDRESS = (1 << ADDRESS_BITS) - 1
 
 
-class Pool:
+class BlockPool:
     """Free blocks in order of size, then address."""
 
     __slots__ = ("_bytes_at", "_ends", "_keys")

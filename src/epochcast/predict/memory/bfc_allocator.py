@@ -6,7 +6,7 @@ the one before (2 MiB at first) or what the request needs; without, the first ta
 that nvidia-smi shows a full device for any model. Nothing is returned to the device.
 """
 
-from epochcast.predict.memory.best_fit import Block, Pool
+from epochcast.predict.memory.best_fit import Block, BlockPool
 from epochcast.predict.memory.replay import OutOfMemory
 from epochcast.units import show_bytes
 
@@ -22,7 +22,7 @@ class BfcAllocator:
         self.limit_bytes = limit_bytes
         self.allocated_bytes = self.reserved_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = 0
-        self._pool = Pool()
+        self._pool = BlockPool()
         self._next_region_bytes = FIRST_REGION_BYTES
         self._next_address = 0
         if limit_bytes is not None and not allow_growth:

@@ -9,7 +9,7 @@ With `expandable_segments` each pool is one growing range, mapped in pages of 2 
 is lost to the ends of segments. Limit: a full device gets back only the free pages at the end of a range.
 """
 
-from epochcast.predict.memory.best_fit import Block, Pool
+from epochcast.predict.memory.best_fit import Block, BlockPool
 from epochcast.predict.memory.replay import OutOfMemory
 from epochcast.units import show_bytes
 
@@ -32,8 +32,8 @@ class CachingAllocator:
         self.is_expandable = expandable_segments
         self.allocated_bytes = self.reserved_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = 0
-        self._small, self._large = Pool(), Pool()
-        self._ends: dict[Pool, int] = {self._small: 0, self._large: LARGE_BEGIN}
+        self._small, self._large = BlockPool(), BlockPool()
+        self._ends: dict[BlockPool, int] = {self._small: 0, self._large: LARGE_BEGIN}
         self._segments: dict[int, int] = {}
         self._next_address = 0
 
@@ -62,7 +62,7 @@ class CachingAllocator:
         self.allocated_bytes -= size
         (self._small if size <= SMALL_REQUEST_BYTES else self._large).free(block)
 
-    def _segment(self, pool: Pool, size: int) -> Block:
+    def _segment(self, pool: BlockPool, size: int) -> Block:
         if pool is self._small:
             segment_bytes = SMALL_SEGMENT_BYTES
         elif size < LARGE_REQUEST_BYTES:
@@ -77,7 +77,7 @@ class CachingAllocator:
         self._next_address += segment_bytes + 1  # segments do not touch
         return address, segment_bytes
 
-    def _grown(self, pool: Pool, size: int) -> Block:
+    def _grown(self, pool: BlockPool, size: int) -> Block:
         """The free end of the pool's range, with as many new pages mapped after it as the request needs."""
         page = self._page(pool)
         if self._is_full(-(-(size - self._tail_bytes(pool)) // page) * page):
@@ -93,10 +93,10 @@ class CachingAllocator:
         self._ends[pool] += mapped_bytes
         return address, tail_bytes + mapped_bytes
 
-    def _page(self, pool: Pool) -> int:
+    def _page(self, pool: BlockPool) -> int:
         return SMALL_SEGMENT_BYTES if pool is self._small else LARGE_SEGMENT_BYTES
 
-    def _tail_bytes(self, pool: Pool) -> int:
+    def _tail_bytes(self, pool: BlockPool) -> int:
         tail = pool.ending_at(self._ends[pool])
         return 0 if tail is None else tail[1]
 
@@ -118,7 +118,7 @@ class CachingAllocator:
                     del self._segments[address]
                     self.reserved_bytes -= size_bytes
 
-    def _trim(self, pool: Pool) -> None:
+    def _trim(self, pool: BlockPool) -> None:
         """Give back the free pages at the end of a range."""
         tail = pool.ending_at(self._ends[pool])
         pages = self._tail_bytes(pool) // self._page(pool) * self._page(pool)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from epochcast.base.caching import remembered
-from epochcast.hardware.catalogue_rows import Row, parse, read
+from epochcast.hardware.catalogue_rows import CatalogueRow, parse, read
 from epochcast.hardware.device import Device
 
 _FILE = "context.toml"
@@ -32,12 +32,12 @@ def _tables() -> tuple[dict[str, _Context], dict[str, int], float]:
     return contexts, {name: int(value) for name, value in usable.items() if value > 1}, usable[_DEFAULT]
 
 
-def _context(row: Row) -> tuple[str, _Context]:
+def _context(row: CatalogueRow) -> tuple[str, _Context]:
     row.text("source")
     return row.text("generation"), _Context(row.size_bytes("base"), row.size_bytes("per_unit"))
 
 
-def _usable(row: Row) -> tuple[str, float]:
+def _usable(row: CatalogueRow) -> tuple[str, float]:
     row.text("source")
     return row.text("device"), row.number("fraction") if row.has("fraction") else row.size_bytes("memory")
 

@@ -19,7 +19,7 @@ from epochcast.describe.graph.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class UnitRun:
     """Ops `first` to `last` (places in the template) of one unit, of one phase."""
 
     unit: str
@@ -40,7 +40,7 @@ class Gathered(NamedTuple):
 class Units:
     """The runs of a step in their order, and the names of the parameters that each unit reads."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[UnitRun, ...]
     parameters: dict[str, tuple[str, ...]]
 
     def gathered(self) -> Iterator[Gathered]:
@@ -108,14 +108,14 @@ def _parameters_of(op: Op, known: set[str]) -> Iterator[str]:
             yield name
 
 
-def _runs(ops: Sequence[Op], unit_of: Sequence[str]) -> Iterator[Run]:
+def _runs(ops: Sequence[Op], unit_of: Sequence[str]) -> Iterator[UnitRun]:
     first = 0
     unit, phase = "", Phase.FORWARD
     for place, op in enumerate(ops):
         own = unit_of[place] or unit
         if place and ((unit and own != unit) or op.phase is not phase):
-            yield Run(unit, first, place - 1)
+            yield UnitRun(unit, first, place - 1)
             first = place
         unit, phase = own, op.phase
     if ops:
-        yield Run(unit, first, len(ops) - 1)
+        yield UnitRun(unit, first, len(ops) - 1)

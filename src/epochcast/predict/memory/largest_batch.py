@@ -14,8 +14,8 @@ from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.memory.device_context import room_bytes
-from epochcast.predict.memory.peak import Step, step_on
-from epochcast.predict.memory.sharding import WHOLE, Shares
+from epochcast.predict.memory.peak import MemoryStep, step_on
+from epochcast.predict.memory.sharding import WHOLE, RankShares
 from epochcast.predict.memory.verdict import sure_bytes
 
 TRIED, TRIED_APART = 7, 0.02
@@ -58,7 +58,7 @@ def largest_batch(
     set_to_none: bool = True,
     sums_in_place: bool = True,
     allocator: str = "caching",
-    shares: Shares = WHOLE,
+    shares: RankShares = WHOLE,
 ) -> LargestBatch:
     """The largest batch of a step on a device; the trace's own batch does not matter."""
     step = step_on(
@@ -67,7 +67,7 @@ def largest_batch(
     return largest_of(step, device)
 
 
-def largest_of(step: Step, device: Device) -> LargestBatch:
+def largest_of(step: MemoryStep, device: Device) -> LargestBatch:
     """The largest batch of a step whose storages are known."""
     room = room_bytes(device)
     safe = _largest(step, sure_bytes(device), step.is_sure)
@@ -77,11 +77,11 @@ def largest_of(step: Step, device: Device) -> LargestBatch:
     return LargestBatch(safe, expected, max(expected, largest["limit"]))
 
 
-def _largest_within(step: Step, limit_bytes: int) -> int:
+def _largest_within(step: MemoryStep, limit_bytes: int) -> int:
     return _largest(step, limit_bytes, lambda batch: step.fits(batch, limit_bytes))
 
 
-def _largest(step: Step, limit_bytes: int, fits: Callable[[int], bool]) -> int:
+def _largest(step: MemoryStep, limit_bytes: int, fits: Callable[[int], bool]) -> int:
     """The largest batch that `fits`; none does whose live storages exceed the limit."""
     if not fits(1):
         return 0
@@ -111,7 +111,7 @@ def _before_failures(fits: Callable[[int], bool], largest: int) -> int:
     return batch
 
 
-def _most_by_live_bytes(step: Step, limit_bytes: int) -> int:
+def _most_by_live_bytes(step: MemoryStep, limit_bytes: int) -> int:
     """The largest batch whose live storages alone fit."""
 
     def live(batch: int) -> int:

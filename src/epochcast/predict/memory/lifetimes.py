@@ -191,7 +191,7 @@ def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = T
     keeps_gradients = not set_to_none or trace.recipe.accumulate > 1
     lives: Lifetimes = trace.template.derived.get(
         ("lifetimes", keeps_gradients, sums_in_place),
-        lambda: _Walk(trace, keeps_gradients, sums_in_place).result(),
+        lambda: _LifetimeWalk(trace, keeps_gradients, sums_in_place).result(),
     )
     return lives
 
@@ -202,7 +202,7 @@ def _first_update(trace: Trace) -> int:
     return next((place for place, op in enumerate(base) if op.phase is Phase.UPDATE), len(base))
 
 
-class _Walk:
+class _LifetimeWalk:
     """One walk over the ops of a template, at its two sizes at once."""
 
     def __init__(self, trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> None:

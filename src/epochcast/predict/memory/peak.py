@@ -27,7 +27,7 @@ from epochcast.predict.memory.caching_allocator import CachingAllocator
 from epochcast.predict.memory.device_context import context_bytes, room_bytes
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
-from epochcast.predict.memory.sharding import WHOLE, Shares
+from epochcast.predict.memory.sharding import WHOLE, RankShares
 from epochcast.predict.memory.verdict import DOES_NOT_FIT, TIGHT, is_fitting, memory_verdict, peak_interval, sure_bytes
 from epochcast.predict.memory.workspaces import most_workspace_bytes, with_workspaces
 
@@ -107,13 +107,13 @@ class PeakMemory:
 
 
 @dataclass(frozen=True)
-class Step:
+class MemoryStep:
     """The storages of a step on a device, at any batch."""
 
     name: str
     lives: Lifetimes
     device: Device | None = None
-    shares: Shares = WHOLE
+    shares: RankShares = WHOLE
     allocator: str = "caching"
 
     def __post_init__(self) -> None:
@@ -199,18 +199,18 @@ def step_on(
     set_to_none: bool = True,
     sums_in_place: bool = True,
     allocator: str = "caching",
-    shares: Shares = WHOLE,
-) -> Step:
+    shares: RankShares = WHOLE,
+) -> MemoryStep:
     """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed;
     `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither.
     """
     if device is not None and device.memory_bytes <= 0:
         raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
     lives = lifetimes(trace, set_to_none=set_to_none, sums_in_place=sums_in_place)
-    return Step(trace.name, _with_rank_storages(lives, trace, device, shares), device, shares, allocator)
+    return MemoryStep(trace.name, _with_rank_storages(lives, trace, device, shares), device, shares, allocator)
 
 
-def _with_rank_storages(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares) -> Lifetimes:
+def _with_rank_storages(lives: Lifetimes, trace: Trace, device: Device | None, shares: RankShares) -> Lifetimes:
     """The lifetimes with workspaces and a rank's extra storages. Devices of one generation share the cached result."""
     generation = None if device is None else (device.kind, device.generation)
     result: Lifetimes = lives.derived.get(
@@ -227,7 +227,7 @@ def peak_memory(
     set_to_none: bool = True,
     sums_in_place: bool = True,
     allocator: str = "caching",
-    shares: Shares = WHOLE,
+    shares: RankShares = WHOLE,
 ) -> PeakMemory:
     """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
     step = step_on(
@@ -259,7 +259,7 @@ def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return ("start", *(op.name for op in ops)), ("start", *(op.phase.value for op in ops))
 
 
-def _usage(step: Step, batch: int) -> tuple[Usage, str | None]:
+def _usage(step: MemoryStep, batch: int) -> tuple[Usage, str | None]:
     """The usage without a limit; if that is too much, with the limit of the device. And whether it fits, in words."""
     free = step.usage(batch)
     if step.device is None:
@@ -279,7 +279,7 @@ def _usage(step: Step, batch: int) -> tuple[Usage, str | None]:
     return limited, TIGHT
 
 
-def _no_less_than_smaller(step: Step, batch: int, usage: Usage) -> Usage:
+def _no_less_than_smaller(step: MemoryStep, batch: int, usage: Usage) -> Usage:
     """At least the usage at the powers of two below and half-way between them. A larger batch may happen to fall into
     an allocator's segments with less loss; that is luck nobody should plan with.
     """

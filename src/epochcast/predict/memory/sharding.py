@@ -31,7 +31,7 @@ from epochcast.predict.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class RankShares:
     """Fractions of parameters, gradients, optimizer state and activations, and what a rank holds in addition.
 
     `others_sample_bytes` are activations that are not of this batch, per sample of it: what other ranks send to the one
@@ -148,7 +148,7 @@ def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Adde
 
 HALF_BYTES = 2
 
-WHOLE = Shares()
+WHOLE = RankShares()
 """A single device, which holds everything."""
 
 
@@ -156,15 +156,15 @@ class Held(NamedTuple):
     """A step, and what a GPU holds of its storages."""
 
     trace: Trace
-    shares: Shares = WHOLE
+    shares: RankShares = WHOLE
 
 
-def zero_shares(stage: int, ranks: int, trace: Trace) -> Shares:
+def zero_shares(stage: int, ranks: int, trace: Trace) -> RankShares:
     """ZeRO stage 1, 2 or 3 of a step over so many ranks. Stage 1 stands behind DDP, with its buckets."""
     if stage not in (1, 2, 3) or ranks < 1:
         raise BadInput(f"ZeRO has stages 1, 2 and 3 over at least one rank, got stage {stage} over {ranks}")
     part = 1 / ranks
-    return Shares(
+    return RankShares(
         parameter_fraction=part if stage == 3 else 1.0,
         gradient_fraction=part if stage >= 2 else 1.0,
         state_fraction=part,
@@ -174,7 +174,7 @@ def zero_shares(stage: int, ranks: int, trace: Trace) -> Shares:
     )
 
 
-def offloaded(shares: Shares, trace: Trace) -> Shares:
+def offloaded(shares: RankShares, trace: Trace) -> RankShares:
     """What a GPU still holds of what the recipe leaves to its host: gradients until they have travelled there, and
     parameters while their unit runs.
     """

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from epochcast.errors import EpochcastError
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.workload_jobs import GpuChoice
 
 PENDING, RUNNING, OVER = "pending", "running", "over"
 STARTED_TWICE = 97
@@ -40,7 +40,7 @@ class Order:
     command: tuple[str, ...]
     folder: Path
     log: Path
-    choice: Choice
+    choice: GpuChoice
     node_type: str
     node: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StartState:
     """What an engine says of a start. `is_lost`: it ended with its node or its engine, not by itself."""
 
     engine_id: str
@@ -101,7 +101,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class EngineNode:
     """A node of the engine, of one of the queue's types."""
 
     name: str
@@ -119,7 +119,7 @@ class Executor(Protocol):
     def start(self, order: Order) -> str:
         """Start a job, once for every key; gives the engine's own name of it."""
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, Seen]:
+    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
         """How starts stand, by their keys; those that the engine has never heard of are left out."""
 
     def stop(self, order: Order) -> None:
@@ -131,7 +131,7 @@ class Executor(Protocol):
     def fetch_log(self, order: Order) -> None:
         """Bring the file of the log up to date, where the job does not write it by itself."""
 
-    def nodes(self, types: Iterable[str]) -> Sequence[Node] | None:
+    def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:
         """The nodes of these types, up or down; None where machines come when they are asked for."""
 
     def close(self) -> None:

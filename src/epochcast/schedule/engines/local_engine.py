@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epochcast.schedule.engines import job_supervisor as supervisor
-from epochcast.schedule.engines.executor import OVER, RUNNING, EngineRefuses, Node, Order, Seen
+from epochcast.schedule.engines.executor import OVER, RUNNING, EngineNode, EngineRefuses, Order, StartState
 
 # How long a supervisor may take to begin: an interpreter without site packages, on a busy machine.
 BEGIN_SECONDS = 30.0
@@ -65,7 +65,7 @@ class LocalEngine:
             raise EngineRefuses(f"the process of {order.job!r} did not begin; its log: {order.log}")
         self._gpus[order.key] = gpus
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, Seen]:
+    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
         """From the files that jobs leave, and the processes that are there."""
         found = {}
         for order in orders:
@@ -77,11 +77,11 @@ class LocalEngine:
             code = order.exit_code()
             if code is None and is_alive:
                 self._gpus[order.key] = tuple(int(one) for one in str(told.get("gpus", "")).split(",") if one)
-                found[order.key] = Seen(str(told["pid"]), RUNNING)
+                found[order.key] = StartState(str(told["pid"]), RUNNING)
                 continue
             self._gpus.pop(order.key, None)
             reason = None if code is not None else "its processes are gone and left no exit code"
-            found[order.key] = Seen(str(told.get("pid", "")), OVER, code, code is None, reason)
+            found[order.key] = StartState(str(told.get("pid", "")), OVER, code, code is None, reason)
         return found
 
     def stop(self, order: Order) -> None:
@@ -101,7 +101,7 @@ class LocalEngine:
     def fetch_log(self, order: Order) -> None:
         """The job writes it by itself."""
 
-    def nodes(self, types: Iterable[str]) -> Sequence[Node] | None:
+    def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:
         """As many as the queue file says."""
         return None
 

@@ -26,10 +26,10 @@ from epochcast.schedule.engines.executor import (
     PENDING,
     RUNNING,
     EngineAway,
+    EngineNode,
     EngineRefuses,
-    Node,
     Order,
-    Seen,
+    StartState,
 )
 
 ADDRESS = "http://127.0.0.1:8265"
@@ -80,7 +80,7 @@ class RayEngine:
             raise self._away(error) from None
         return order.key
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, Seen]:
+    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
         """What the Jobs API lists."""
         known = self._known()
         return {order.key: _seen(known[order.key]) for order in orders if order.key in known}
@@ -118,7 +118,7 @@ class RayEngine:
             with order.log.open("ab") as stream:
                 stream.write(content[have:])
 
-    def nodes(self, types: Iterable[str]) -> Sequence[Node] | None:
+    def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:
         """The cluster's nodes that have a type among their resources; those that died are down."""
         from ray.util.state import list_nodes
         from ray.util.state.exception import RayStateApiException
@@ -132,7 +132,7 @@ class RayEngine:
         for node in told:
             kind = next((one for one in node.resources_total if one in wanted), None)
             if kind is not None:
-                found.append(Node(node.node_id, kind, node.state == "ALIVE"))
+                found.append(EngineNode(node.node_id, kind, node.state == "ALIVE"))
         return tuple(found)
 
     def close(self) -> None:
@@ -158,18 +158,20 @@ def _env(order: Order) -> dict[str, str]:
     return {**order.env, **grace, **(group if order.has_ray_workers else {})}
 
 
-def _seen(job: Any) -> Seen:
+def _seen(job: Any) -> StartState:
     status = str(getattr(job.status, "value", job.status))
     if status in _WAITS:
-        return Seen(job.submission_id, PENDING)
+        return StartState(job.submission_id, PENDING)
     if status in _RUNS:
-        return Seen(job.submission_id, RUNNING)
+        return StartState(job.submission_id, RUNNING)
     code = getattr(job, "driver_exit_code", None)
     if status == "SUCCEEDED":
         code = 0
     # A job whose process ended by itself has an exit code; without one its node or Ray itself went away.
     is_lost = status == "FAILED" and code is None
-    return Seen(job.submission_id, OVER, code, is_lost, None if status == "SUCCEEDED" else _line(job.message or status))
+    return StartState(
+        job.submission_id, OVER, code, is_lost, None if status == "SUCCEEDED" else _line(job.message or status)
+    )
 
 
 def _line(error: object) -> str:

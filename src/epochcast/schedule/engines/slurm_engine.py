@@ -18,10 +18,10 @@ from epochcast.schedule.engines.executor import (
     RUNNING,
     STARTED_TWICE,
     EngineAway,
+    EngineNode,
     EngineRefuses,
-    Node,
     Order,
-    Seen,
+    StartState,
 )
 
 # Long enough for a controller under load; Slurm's own messages time out after ten seconds.
@@ -63,7 +63,7 @@ class SlurmEngine:
         ]
         return _run(words, script(order)).strip().partition(";")[0]
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, Seen]:
+    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
         """From squeue, and from what jobs left behind where Slurm has forgotten them."""
         rows: dict[str, list[tuple[str, str]]] = {}
         for line in _run(["squeue", "--noheader", "--states=all", "--format=%i|%T|%k"]).splitlines():
@@ -71,7 +71,7 @@ class SlurmEngine:
             rows.setdefault(comment.strip(), []).append((number, state))
         return {order.key: seen for order in orders if (seen := self._seen(order, rows.get(order.key, []))) is not None}
 
-    def _seen(self, order: Order, rows: Sequence[tuple[str, str]]) -> Seen | None:
+    def _seen(self, order: Order, rows: Sequence[tuple[str, str]]) -> StartState | None:
         told = order.started()
         owner = None if told is None else str(told.get("pid", ""))
         for number, state in rows:
@@ -79,20 +79,20 @@ class SlurmEngine:
                 self._cancel_extra(number, state)
                 continue
             if state in _WAITS:
-                return Seen(number, PENDING)
+                return StartState(number, PENDING)
             if state in _RUNS:
-                return Seen(number, RUNNING)
+                return StartState(number, RUNNING)
             code = order.exit_code()
             # A script that began and left no exit code was killed with its node, whatever Slurm makes of its end.
             is_cut = code is None and state == "FAILED" and told is not None
             if code is None and not is_cut and state in ("FAILED", "COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"):
                 code = 1 if state != "COMPLETED" else 0
-            return Seen(number, OVER, code, is_cut or state in _LOST, f"Slurm says {state}")
+            return StartState(number, OVER, code, is_cut or state in _LOST, f"Slurm says {state}")
         if told is None:
             return None
         code = order.exit_code()
         reason = None if code is not None else "Slurm does not know it any more and it left no exit code"
-        return Seen(owner or "", OVER, code, code is None, reason)
+        return StartState(owner or "", OVER, code, code is None, reason)
 
     def _cancel_extra(self, number: str, state: str) -> None:
         """A second job with the same key: it was asked for twice around a crash."""
@@ -114,7 +114,7 @@ class SlurmEngine:
     def fetch_log(self, order: Order) -> None:
         """The job writes it by itself, into the shared folder."""
 
-    def nodes(self, types: Iterable[str]) -> Sequence[Node] | None:
+    def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:
         """The nodes that have a type among their features."""
         wanted = set(types)
         found = {}
@@ -122,7 +122,7 @@ class SlurmEngine:
             name, features, state = (part.strip() for part in line.split("|", 2))
             kind = next((one for one in features.split(",") if one in wanted), None)
             if kind is not None:
-                found[name] = Node(name, kind, state.rstrip("~#!%$@+^-") in _UP)
+                found[name] = EngineNode(name, kind, state.rstrip("~#!%$@+^-") in _UP)
         return tuple(found.values())
 
     def close(self) -> None:

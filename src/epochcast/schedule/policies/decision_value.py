@@ -7,8 +7,8 @@ The same numbers, job by choice, are the costs of the one-shot linear program (`
 
 from dataclasses import dataclass
 
-from epochcast.schedule.queue_state import Decision, LiveJob, State
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.queue_state import Decision, LiveJob, QueueState
+from epochcast.schedule.workload_jobs import GpuChoice
 
 # By what share, and how many dollars, waiting is worse than the same run later.
 WAITING = 1e-3
@@ -18,7 +18,7 @@ WAITING = 1e-3
 class Proxy:
     """Dollars of every job with every choice now, and of waiting until something ends."""
 
-    run_dollars: dict[str, dict[Choice, float]]
+    run_dollars: dict[str, dict[GpuChoice, float]]
     wait_dollars: dict[str, float]
 
     def dollars(self, decision: Decision) -> float:
@@ -30,10 +30,10 @@ class Proxy:
         return total
 
 
-def proxy(state: State, resizes: bool = True, gpu_dollars_per_second: float = 0.0) -> Proxy:
+def proxy(state: QueueState, resizes: bool = True, gpu_dollars_per_second: float = 0.0) -> Proxy:
     """Of a state; without `resizes` who has run keeps its choice; `gpu_dollars_per_second` is a price on top."""
     wait_seconds = _until_next_end(state)
-    run: dict[str, dict[Choice, float]] = {}
+    run: dict[str, dict[GpuChoice, float]] = {}
     wait: dict[str, float] = {}
     for name, one in state.live.items():
         may = one.job.seconds if resizes or one.last_choice is None else (one.last_choice,)
@@ -45,14 +45,14 @@ def proxy(state: State, resizes: bool = True, gpu_dollars_per_second: float = 0.
     return Proxy(run, wait)
 
 
-def _dollars(state: State, one: LiveJob, choice: Choice, delay_seconds: float, on_top: float) -> float:
+def _dollars(state: QueueState, one: LiveJob, choice: GpuChoice, delay_seconds: float, on_top: float) -> float:
     seconds = one.seconds_left(choice)
     late = max(0.0, state.seconds + delay_seconds + seconds - one.job.deadline_seconds)
     rate = choice.gpus * (state.fleet.gpu_dollars_per_second(choice.device) + on_top)
     return seconds * rate + late * one.job.tardiness_dollars_per_second
 
 
-def _until_next_end(state: State) -> float:
+def _until_next_end(state: QueueState) -> float:
     """How long who waits will wait at least: until the first of those that could run now would end."""
     fastest = sorted(min(one.seconds_left(c) for c in one.job.seconds) for one in state.live.values())
     # With n nodes about the n-th shortest job frees a place for the next in line.

@@ -34,7 +34,7 @@ SHORTEST_LEG = 1.0
 PRICE_AHEAD = 1.0
 
 
-class Queue(NamedTuple):
+class DispatchQueue(NamedTuple):
     """The jobs.
 
     `whole[j, c]`: the whole run; `restart`: owed if it starts now with another choice; `pay`: for any later change;
@@ -56,7 +56,7 @@ class Queue(NamedTuple):
     steps: Any
 
 
-class Place(NamedTuple):
+class DispatchPlaces(NamedTuple):
     """The choices and the machines: `rate[c]` dollars per second, `size[d]` GPUs of a device's largest machine."""
 
     rate: Any
@@ -93,7 +93,7 @@ class Wishes(NamedTuple):
     tau: Any
 
 
-class Room(NamedTuple):
+class DispatchRoom(NamedTuple):
     """Machines while a decision is made: `free[d, k]` have k free GPUs; `opened[d]` are rented, `used[0]` in all."""
 
     free: Any
@@ -105,18 +105,20 @@ class Desk(NamedTuple):
     """What a decision is worked out on."""
 
     wishes: Wishes
-    room: Room
+    room: DispatchRoom
 
 
 @compiled
-def _seconds_left(queue: Queue, job: int, choice: int) -> float:
+def _seconds_left(queue: DispatchQueue, job: int, choice: int) -> float:
     """Until the end with a choice, restart included where that is a change."""
     begin = queue.owed[job] if choice == queue.now_on[job] else queue.restart[job]
     return float(begin + queue.left[job] * queue.whole[job, choice])
 
 
 @compiled
-def _legs(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, step: int) -> None:
+def _legs(
+    queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, job: int, now: float, on_top: float, step: int
+) -> None:
     """Try to begin with a step c, which is in time, and to go on with a slower d that is not: the deadline is met.
 
     `on_top` is λ. The dollars of the best such pair, when to change, and what a second of waiting would add.
@@ -150,7 +152,9 @@ def _legs(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_t
 
 
 @compiled
-def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, may_change: bool) -> None:
+def _wish(
+    queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, job: int, now: float, on_top: float, may_change: bool
+) -> None:
     """Fill in what a job wants."""
     least, best, seconds = FAR, 0, FAR
     for c in range(place.rate.shape[0]):
@@ -180,7 +184,7 @@ def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_t
 
 
 @compiled
-def _plain_wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float) -> None:
+def _plain_wish(queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, job: int, now: float) -> None:
     """Fill in what a job wants that goes by slack; its seconds are those of its fastest choice."""
     least, best, fastest = FAR, 0, FAR
     for c in range(place.rate.shape[0]):
@@ -203,7 +207,14 @@ def _urgency(slack: float, scale: float) -> float:
 
 @compiled
 def _ranked(
-    queue: Queue, place: Place, way: Way, wishes: Wishes, live: Any, now: float, noise: Any, mean: float
+    queue: DispatchQueue,
+    place: DispatchPlaces,
+    way: Way,
+    wishes: Wishes,
+    live: Any,
+    now: float,
+    noise: Any,
+    mean: float,
 ) -> Any:
     """Live jobs, the most urgent first; those that are held to their GPUs before all others."""
     index = np.empty(live.shape[0])
@@ -223,7 +234,7 @@ def _ranked(
 
 
 @compiled
-def _take(place: Place, room: Room, choice: int) -> bool:
+def _take(place: DispatchPlaces, room: DispatchRoom, choice: int) -> bool:
     """GPUs of the fullest open machine that has room, or of a new one."""
     d, g = place.device[choice], place.gpus[choice]
     for k in range(g, place.size[d]):
@@ -240,13 +251,15 @@ def _take(place: Place, room: Room, choice: int) -> bool:
 
 
 @compiled
-def _is_full(place: Place, room: Room) -> bool:
+def _is_full(place: DispatchPlaces, room: DispatchRoom) -> bool:
     """Whether no GPU is left, and no machine may be rented."""
     return bool(room.used[0] >= place.nodes and room.free[:, 1:].sum() == 0)
 
 
 @compiled
-def _first_fitting(queue: Queue, place: Place, wishes: Wishes, way: Way, room: Room, job: int) -> int:
+def _first_fitting(
+    queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, way: Way, room: DispatchRoom, job: int
+) -> int:
     """The best choice of a job that has room, or −1."""
     if queue.held[job]:
         _take(place, room, queue.now_on[job])
@@ -273,7 +286,15 @@ def _first_fitting(queue: Queue, place: Place, wishes: Wishes, way: Way, room: R
 
 @compiled
 def _place_all(
-    queue: Queue, place: Place, way: Way, desk: Desk, live: Any, now: float, noise: Any, on_top: float, chosen: Any
+    queue: DispatchQueue,
+    place: DispatchPlaces,
+    way: Way,
+    desk: Desk,
+    live: Any,
+    now: float,
+    noise: Any,
+    on_top: float,
+    chosen: Any,
 ) -> tuple[float, float]:
     """Give every job its wish, in order, while there is room.
 
@@ -303,7 +324,7 @@ def _place_all(
 
 
 @compiled
-def _room_left(room: Room, device: int, gpus: int) -> int:
+def _room_left(room: DispatchRoom, device: int, gpus: int) -> int:
     """The least room of an open machine that has so many GPUs to spare; 0 where none has."""
     for k in range(gpus, room.free.shape[1]):
         if room.free[device, k] > 0:
@@ -312,7 +333,7 @@ def _room_left(room: Room, device: int, gpus: int) -> int:
 
 
 @compiled
-def _gain(queue: Queue, place: Place, now: float, job: int, c: int, e: int) -> float:
+def _gain(queue: DispatchQueue, place: DispatchPlaces, now: float, job: int, c: int, e: int) -> float:
     """Dollars saved by giving a late job more GPUs."""
     tau, then = _seconds_left(queue, job, c), _seconds_left(queue, job, e)
     late, late_then = max(0.0, now + tau - queue.due[job]), max(0.0, now + then - queue.due[job])
@@ -320,7 +341,9 @@ def _gain(queue: Queue, place: Place, now: float, job: int, c: int, e: int) -> f
 
 
 @compiled
-def _enlarge(queue: Queue, place: Place, live: Any, now: float, room: Room, chosen: Any) -> None:
+def _enlarge(
+    queue: DispatchQueue, place: DispatchPlaces, live: Any, now: float, room: DispatchRoom, chosen: Any
+) -> None:
     """Give idle GPUs of open machines to running jobs that are late without them, the largest gain first."""
     if room.free[:, 1:].sum() == 0:
         return
@@ -353,7 +376,15 @@ def _enlarge(queue: Queue, place: Place, live: Any, now: float, room: Room, chos
 
 @compiled
 def dispatch(
-    queue: Queue, place: Place, way: Way, desk: Desk, live: Any, now: float, noise: Any, chosen: Any, waited: float
+    queue: DispatchQueue,
+    place: DispatchPlaces,
+    way: Way,
+    desk: Desk,
+    live: Any,
+    now: float,
+    noise: Any,
+    chosen: Any,
+    waited: float,
 ) -> tuple[float, float]:
     """Who runs from now on with which choice (−1: waits), into `chosen`.
 
@@ -378,7 +409,7 @@ def dispatch(
 
 
 @compiled
-def empty_desk(queue: Queue, place: Place) -> Desk:
+def empty_desk(queue: DispatchQueue, place: DispatchPlaces) -> Desk:
     """Arrays that `dispatch` fills."""
     jobs, choices = queue.whole.shape
     wishes = Wishes(
@@ -389,12 +420,14 @@ def empty_desk(queue: Queue, place: Place) -> Desk:
         np.empty(jobs),
     )
     devices = place.size.shape[0]
-    room = Room(np.zeros((devices, place.size.max() + 1), np.int64), np.zeros(devices, np.int64), np.zeros(1, np.int64))
+    room = DispatchRoom(
+        np.zeros((devices, place.size.max() + 1), np.int64), np.zeros(devices, np.int64), np.zeros(1, np.int64)
+    )
     return Desk(wishes, room)
 
 
 @compiled
-def first_decision(queue: Queue, place: Place, way: Way, now: float, noise: Any, chosen: Any) -> float:
+def first_decision(queue: DispatchQueue, place: DispatchPlaces, way: Way, now: float, noise: Any, chosen: Any) -> float:
     """`dispatch` of a whole queue, by itself."""
     desk = empty_desk(queue, place)
     live = np.arange(queue.left.shape[0])

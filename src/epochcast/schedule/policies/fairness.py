@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from epochcast.errors import MissingExtra
-from epochcast.schedule.free_gpus import Room
+from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.policies.ordered_policies import packable
 from epochcast.schedule.policies.state_arrays import IMPOSSIBLE_SECONDS, Arrays, arrays
-from epochcast.schedule.queue_state import Decision, Placed, State, kept
+from epochcast.schedule.queue_state import Decision, Placed, QueueState, kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class MaxMin:
     stops: bool = True
     resizes: bool = True
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """Furthest behind first."""
         told = arrays(state, not self.stops, self.resizes)
         shares = _shares(told)
@@ -38,7 +38,7 @@ class MaxMin:
         fastest = told.whole.min(axis=1)
         behind = fair * waited / fastest - done
         decision = {n: p for n, p in kept(state).items() if told.held[told.names.index(n)]}
-        room = Room(state, decision)
+        room = FreeGpus(state, decision)
         order = [row for row in np.argsort(-behind, kind="stable") if told.names[row] not in decision]
         for row in order:
             wanted = np.argsort(-(shares[row] + 1e-6 * speed[row]), kind="stable")

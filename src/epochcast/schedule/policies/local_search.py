@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from epochcast.schedule.free_gpus import Room
+from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.policies.decision_value import Proxy, proxy
 from epochcast.schedule.policies.ordered_policies import SharedMachines, cheapest_in_time, packable, slack
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, State, kept
-from epochcast.schedule.workload_jobs import Choice
+from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, kept
+from epochcast.schedule.workload_jobs import GpuChoice
 
 TRIES = 30
 """Orders that randomized greedy tries."""
@@ -33,7 +33,7 @@ class Greedy:
     stops: bool = True
     resizes: bool = True
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """By slack."""
         return SharedMachines(slack, self.stops, self.resizes)(state)
 
@@ -46,11 +46,11 @@ class RandomGreedy:
     resizes: bool = True
     seed: int = 0
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """The best by the proxy; greedy's own among them."""
         return min(self.tried(state), key=proxy(state, self.resizes).dollars)
 
-    def tried(self, state: State) -> list[Decision]:
+    def tried(self, state: QueueState) -> list[Decision]:
         """Greedy's decision and those of shuffled orders."""
         random = Random(f"{self.seed} {state.seconds:.3f}")
         found = [Greedy(self.stops, self.resizes)(state)]
@@ -72,7 +72,7 @@ class LocalSearch:
     stops: bool = True
     resizes: bool = True
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """The decision that no single change improves, or what was reached after some rounds."""
         worth = proxy(state, self.resizes)
         best = dict(Greedy(self.stops, self.resizes)(state))
@@ -93,7 +93,7 @@ class PathRelinking:
     resizes: bool = True
     seed: int = 0
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """The best decision on all paths."""
         worth = proxy(state, self.resizes)
         best = start = dict(LocalSearch(self.stops, self.resizes)(state))
@@ -103,7 +103,7 @@ class PathRelinking:
         return packable(state, best, sorted(set(best) - set(start)))
 
 
-def _path(state: State, start: dict[str, Placed], goal: Decision, worth: Proxy) -> Iterator[dict[str, Placed]]:
+def _path(state: QueueState, start: dict[str, Placed], goal: Decision, worth: Proxy) -> Iterator[dict[str, Placed]]:
     """Decisions from one towards another: every time the change of one job that is best and has room."""
     here = dict(start)
     while True:
@@ -121,13 +121,13 @@ def _path(state: State, start: dict[str, Placed], goal: Decision, worth: Proxy) 
         yield here
 
 
-def _split(state: State, stops: bool) -> tuple[dict[str, Placed], list[LiveJob]]:
+def _split(state: QueueState, stops: bool) -> tuple[dict[str, Placed], list[LiveJob]]:
     """Who stays as it is, and who is placed anew."""
     base = {n: p for n, p in kept(state).items() if not stops or not state.live[n].job.is_preemptible}
     return base, [one for name, one in state.live.items() if name not in base]
 
 
-def _open_choices(state: State, one: LiveJob, resizes: bool) -> list[Choice]:
+def _open_choices(state: QueueState, one: LiveJob, resizes: bool) -> list[GpuChoice]:
     choices = cheapest_in_time(state, one)
     if resizes or one.last_choice is None:
         return choices
@@ -135,10 +135,10 @@ def _open_choices(state: State, one: LiveJob, resizes: bool) -> list[Choice]:
 
 
 def _construct(
-    state: State, base: dict[str, Placed], order: list[LiveJob], resizes: bool, random: Random
+    state: QueueState, base: dict[str, Placed], order: list[LiveJob], resizes: bool, random: Random
 ) -> dict[str, Placed]:
     decision = dict(base)
-    room = Room(state, decision)
+    room = FreeGpus(state, decision)
     for one in order:
         choices = _open_choices(state, one, resizes)
         if len(choices) > 1 and random.random() < 0.3:
@@ -151,7 +151,7 @@ def _construct(
 
 
 def _neighbours(
-    state: State, decision: dict[str, Placed], free: list[LiveJob], resizes: bool, worth: Proxy
+    state: QueueState, decision: dict[str, Placed], free: list[LiveJob], resizes: bool, worth: Proxy
 ) -> Iterator[dict[str, Placed]]:
     """All decisions one change away that pack and are better."""
     now = worth.dollars(decision)
@@ -171,6 +171,6 @@ def _neighbours(
                     yield changed
 
 
-def _has_room(state: State, decision: dict[str, Placed]) -> bool:
-    room = Room(state, {})
+def _has_room(state: QueueState, decision: dict[str, Placed]) -> bool:
+    room = FreeGpus(state, {})
     return all(room.take(placed.choice) for placed in sorted(decision.values(), key=lambda placed: -placed.choice.gpus))

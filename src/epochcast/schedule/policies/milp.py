@@ -18,8 +18,8 @@ import numpy as np
 from epochcast.errors import EpochcastError, MissingExtra
 from epochcast.schedule.policies.decision_value import proxy
 from epochcast.schedule.policies.ordered_policies import packable
-from epochcast.schedule.queue_state import Decision, Placed, State
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType
+from epochcast.schedule.queue_state import Decision, Placed, QueueState
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType
 
 
 class NotSolved(EpochcastError):
@@ -27,22 +27,22 @@ class NotSolved(EpochcastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class MachinePattern:
     """How the GPUs of one machine are shared out: places by choice."""
 
     kind: NodeType
-    places: tuple[tuple[Choice, int], ...]
+    places: tuple[tuple[GpuChoice, int], ...]
 
 
-def patterns(fleet: Fleet, choices: Sequence[Choice]) -> tuple[Pattern, ...]:
+def patterns(fleet: Fleet, choices: Sequence[GpuChoice]) -> tuple[MachinePattern, ...]:
     """All maximal ways to share out each type's GPUs among the sizes of its device."""
     found = []
     for kind in fleet.types:
         sizes = sorted({c.gpus for c in choices if c.device == kind.device and c.gpus <= kind.gpus}, reverse=True)
         for counts in _partitions(kind.gpus, sizes):
-            places = tuple((Choice(kind.device, size), n) for size, n in zip(sizes, counts, strict=True) if n)
+            places = tuple((GpuChoice(kind.device, size), n) for size, n in zip(sizes, counts, strict=True) if n)
             if places:
-                found.append(Pattern(kind, places))
+                found.append(MachinePattern(kind, places))
     return tuple(found)
 
 
@@ -61,11 +61,11 @@ def _partitions(gpus: int, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 def best_choices(
     fleet: Fleet,
-    run_dollars: Mapping[str, Mapping[Choice, float]],
+    run_dollars: Mapping[str, Mapping[GpuChoice, float]],
     wait_dollars: Mapping[str, float],
     machine_dollars: Mapping[str, float],
     seconds_limit: float = 10.0,
-) -> dict[str, Choice]:
+) -> dict[str, GpuChoice]:
     """The choices with the least Σ run + Σ wait + Σ machine dollars (by name of the type); who is not named waits."""
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
@@ -119,7 +119,7 @@ class OneShot:
     stops: bool = True
     resizes: bool = True
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """The best choices by the proxy, with the price of what waits."""
         worth = proxy(state, self.resizes, _congestion(state))
         run = {
@@ -133,16 +133,16 @@ class OneShot:
         decision = {name: Placed(choice) for name, choice in chosen.items()}
         return packable(state, decision, sorted(chosen, key=lambda name: run[name][chosen[name]], reverse=True))
 
-    def _is_held(self, state: State, name: str) -> bool:
+    def _is_held(self, state: QueueState, name: str) -> bool:
         one = state.live[name]
         return one.choice is not None and not (self.stops and one.job.is_preemptible)
 
-    def _is_open(self, state: State, name: str, choice: Choice) -> bool:
+    def _is_open(self, state: QueueState, name: str, choice: GpuChoice) -> bool:
         one = state.live[name]
         return choice == one.choice or not self._is_held(state, name)
 
 
-def _congestion(state: State) -> float:
+def _congestion(state: QueueState) -> float:
     """Dollars per GPU second: what lateness costs those that have no place, over all GPUs."""
     gpus = state.fleet.nodes * max(kind.gpus for kind in state.fleet.types)
     needed = sum(min(c.gpus for c in one.job.seconds) for one in state.live.values())
@@ -156,7 +156,7 @@ def _congestion(state: State) -> float:
     return sum(late) / gpus
 
 
-def slack_seconds(state: State, name: str) -> float:
+def slack_seconds(state: QueueState, name: str) -> float:
     """Time to spare of a job with its fastest choice."""
     one = state.live[name]
     return one.job.deadline_seconds - state.seconds - min(one.seconds_left(choice) for choice in one.job.seconds)

@@ -11,41 +11,41 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from epochcast.schedule.free_gpus import Room
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, State, kept
+from epochcast.schedule.free_gpus import FreeGpus
+from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, kept
 from epochcast.schedule.renting import DoesNotPack, rent
-from epochcast.schedule.workload_jobs import Choice, NodeType
+from epochcast.schedule.workload_jobs import GpuChoice, NodeType
 
-Order = Callable[[LiveJob, State], float]
+Order = Callable[[LiveJob, QueueState], float]
 """A key of a job in a state: the smallest first, ties by submission."""
 
 
-def submission(one: LiveJob, state: State) -> float:
+def submission(one: LiveJob, state: QueueState) -> float:
     """First come, first served."""
     return one.job.submit_seconds
 
 
-def deadline(one: LiveJob, state: State) -> float:
+def deadline(one: LiveJob, state: QueueState) -> float:
     """Earliest deadline first."""
     return one.job.deadline_seconds
 
 
-def importance(one: LiveJob, state: State) -> float:
+def importance(one: LiveJob, state: QueueState) -> float:
     """The highest priority first; where none is given, what lateness costs."""
     return -one.job.rank
 
 
-def remaining(one: LiveJob, state: State) -> float:
+def remaining(one: LiveJob, state: QueueState) -> float:
     """The shortest remaining time first, by its fastest choice."""
     return min(one.seconds_left(choice) for choice in one.job.seconds)
 
 
-def slack(one: LiveJob, state: State) -> float:
+def slack(one: LiveJob, state: QueueState) -> float:
     """The least time to spare first: deadline − now − fastest remaining time."""
     return one.job.deadline_seconds - state.seconds - remaining(one, state)
 
 
-def unfairness(one: LiveJob, state: State) -> float:
+def unfairness(one: LiveJob, state: QueueState) -> float:
     """Finish-time fairness (Mahajan et al. 2020, Themis): the largest ρ first.
 
     ρ = (waited and run so far + fastest rest) / (fastest whole run · jobs per node): what sharing makes of the time
@@ -61,12 +61,12 @@ def unfairness(one: LiveJob, state: State) -> float:
 QUEUES_GPU_SECONDS = (3_250.0, 32_500.0, 325_000.0)
 
 
-def service(one: LiveJob, state: State) -> float:
+def service(one: LiveJob, state: QueueState) -> float:
     """Least attained service in queues (Gu et al. 2019, Tiresias): needs no forecast; within a queue by submission."""
     return float(sum(one.served_gpu_seconds >= limit for limit in QUEUES_GPU_SECONDS))
 
 
-def cheapest_in_time(state: State, one: LiveJob) -> list[Choice]:
+def cheapest_in_time(state: QueueState, one: LiveJob) -> list[GpuChoice]:
     """Choices in the order in which the talk's rules try them: in time by cost, then the rest by time."""
     now = state.seconds
     left = {choice: one.seconds_left(choice) for choice in one.job.seconds if state.fleet.holds(choice)}
@@ -84,7 +84,7 @@ class WholeMachines:
     order: Order
     looks_at_running: ClassVar[bool] = False
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """Free machines go to the first in order."""
         decision = kept(state)
         used = [machine for machine in state.machines if machine.residents]
@@ -105,7 +105,7 @@ class WholeMachines:
         return decision
 
 
-def _machines_for(state: State, one: LiveJob) -> list[tuple[Choice, list[NodeType]]]:
+def _machines_for(state: QueueState, one: LiveJob) -> list[tuple[GpuChoice, list[NodeType]]]:
     """Choices in order, each with the types of machines that have just its GPUs; more only where none has."""
     choices = cheapest_in_time(state, one)
     by_device = state.fleet.by_device
@@ -135,10 +135,10 @@ class SharedMachines:
         """Who may stop nobody orders only those that wait."""
         return self.stops
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """Free GPUs go to the first in order."""
         decision = {name: placed for name, placed in kept(state).items() if self._stays(state.live[name])}
-        room = Room(state, decision)
+        room = FreeGpus(state, decision)
         ranked = sorted(
             (one for one in state.live.values() if one.job.id not in decision), key=lambda one: self.order(one, state)
         )
@@ -151,18 +151,18 @@ class SharedMachines:
     def _stays(self, one: LiveJob) -> bool:
         return not self.stops or not one.job.is_preemptible
 
-    def _choices(self, state: State, one: LiveJob) -> list[Choice]:
+    def _choices(self, state: QueueState, one: LiveJob) -> list[GpuChoice]:
         choices = cheapest_in_time(state, one)
         if self.resizes or one.last_choice is None:
             return choices
         return [choice for choice in choices if choice == one.last_choice]
 
 
-def packable(state: State, decision: dict[str, Placed], expendable: list[str]) -> Decision:
+def packable(state: QueueState, decision: dict[str, Placed], expendable: list[str]) -> Decision:
     """The decision, less the first of `expendable` until machines can be rented.
 
-    Those that stay put may be in the way. Where nobody stays put and sizes nest (1, 2, 4 …), what `Room` found room for
-    always packs.
+    Those that stay put may be in the way. Where nobody stays put and sizes nest (1, 2, 4 …), what `FreeGpus` found
+    room for always packs.
     """
     if _always_packs(state, decision):
         return decision
@@ -176,7 +176,7 @@ def packable(state: State, decision: dict[str, Placed], expendable: list[str]) -
     return decision
 
 
-def _always_packs(state: State, decision: Decision) -> bool:
+def _always_packs(state: QueueState, decision: Decision) -> bool:
     if any(kind.quota is not None for kind in state.fleet.types):
         return False
     if any(placed.alone or state.live[name].job.restart_seconds > 0 for name, placed in decision.items()):

@@ -33,7 +33,7 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PolicyEntry:
     """A policy of the table.
 
     What it does in a line, and how it is made. `always_keeps`: it never stops a job, whatever is asked; `is_compiled`:
@@ -48,43 +48,45 @@ class Entry:
 
 DEFAULT = "atc_rollout"
 
-POLICIES: Mapping[str, Entry] = {
-    "fifo": Entry("first come, whole machines", lambda s: WholeMachines(submission), True),
-    "edf": Entry("earliest deadline, whole machines", lambda s: WholeMachines(deadline), True),
-    "priority": Entry("most important, whole machines", lambda s: WholeMachines(importance), True),
-    "fifo_shared": Entry("first come, machines shared", lambda s: SharedMachines(submission), True),
-    "edf_shared": Entry("earliest deadline, machines shared", lambda s: SharedMachines(deadline), True),
-    "priority_shared": Entry("most important, machines shared", lambda s: SharedMachines(importance), True),
-    "srtf": Entry("shortest remaining time", lambda s: SharedMachines(remaining, s.stops, s.resizes)),
-    "least_slack": Entry("least time to spare, keeps who runs", lambda s: SharedMachines(slack), True),
-    "greedy": Entry("least time to spare", lambda s: Greedy(s.stops, s.resizes)),
-    "random_greedy": Entry("best of shuffled orders", lambda s: RandomGreedy(s.stops, s.resizes, s.seed)),
-    "local_search": Entry("greedy, then single changes", lambda s: LocalSearch(s.stops, s.resizes)),
-    "path_relinking": Entry(
+POLICIES: Mapping[str, PolicyEntry] = {
+    "fifo": PolicyEntry("first come, whole machines", lambda s: WholeMachines(submission), True),
+    "edf": PolicyEntry("earliest deadline, whole machines", lambda s: WholeMachines(deadline), True),
+    "priority": PolicyEntry("most important, whole machines", lambda s: WholeMachines(importance), True),
+    "fifo_shared": PolicyEntry("first come, machines shared", lambda s: SharedMachines(submission), True),
+    "edf_shared": PolicyEntry("earliest deadline, machines shared", lambda s: SharedMachines(deadline), True),
+    "priority_shared": PolicyEntry("most important, machines shared", lambda s: SharedMachines(importance), True),
+    "srtf": PolicyEntry("shortest remaining time", lambda s: SharedMachines(remaining, s.stops, s.resizes)),
+    "least_slack": PolicyEntry("least time to spare, keeps who runs", lambda s: SharedMachines(slack), True),
+    "greedy": PolicyEntry("least time to spare", lambda s: Greedy(s.stops, s.resizes)),
+    "random_greedy": PolicyEntry("best of shuffled orders", lambda s: RandomGreedy(s.stops, s.resizes, s.seed)),
+    "local_search": PolicyEntry("greedy, then single changes", lambda s: LocalSearch(s.stops, s.resizes)),
+    "path_relinking": PolicyEntry(
         "local search, then towards other good decisions", lambda s: PathRelinking(s.stops, s.resizes, s.seed)
     ),
-    "atc": Entry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes), is_compiled=True),
-    "atc_rollout": Entry(
+    "atc": PolicyEntry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes), is_compiled=True),
+    "atc_rollout": PolicyEntry(
         "apparent tardiness cost, played to the end",
         lambda s: RollOut(not s.stops, s.resizes, seed=s.seed),
         is_compiled=True,
     ),
-    "atc_rollout_robust": Entry(
+    "atc_rollout_robust": PolicyEntry(
         "the same with the high ends of forecasts",
         lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed)),
         is_compiled=True,
     ),
-    "milp": Entry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
-    "edf_shared_robust": Entry(
+    "milp": PolicyEntry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
+    "edf_shared_robust": PolicyEntry(
         "edf_shared with the high ends of forecasts", lambda s: Robust(SharedMachines(deadline)), True
     ),
-    "greedy_robust": Entry("greedy with the high ends of forecasts", lambda s: Robust(Greedy(s.stops, s.resizes))),
-    "milp_robust": Entry("milp with the high ends of forecasts", lambda s: Robust(OneShot(s.stops, s.resizes))),
-    "max_min": Entry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
-    "finish_time_fairness": Entry(
+    "greedy_robust": PolicyEntry(
+        "greedy with the high ends of forecasts", lambda s: Robust(Greedy(s.stops, s.resizes))
+    ),
+    "milp_robust": PolicyEntry("milp with the high ends of forecasts", lambda s: Robust(OneShot(s.stops, s.resizes))),
+    "max_min": PolicyEntry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
+    "finish_time_fairness": PolicyEntry(
         "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)
     ),
-    "tiresias": Entry("least attained service", lambda s: SharedMachines(service, s.stops, s.resizes)),
+    "tiresias": PolicyEntry("least attained service", lambda s: SharedMachines(service, s.stops, s.resizes)),
 }
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from epochcast.interval import Interval
-from epochcast.schedule.queue_state import Decision, State
+from epochcast.schedule.queue_state import Decision, QueueState
 from epochcast.schedule.simulator import Policy
 
 
@@ -19,7 +19,7 @@ class Robust:
         found: float | None = getattr(self.policy, "wake_seconds", None)
         return found
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """What the policy decides where forecasts are their high ends."""
         careful = state.copy()
         for one in careful.live.values():

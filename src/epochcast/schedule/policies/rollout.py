@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from epochcast.schedule.policies.ordered_policies import packable
 from epochcast.schedule.policies.state_arrays import Arrays, arrays
-from epochcast.schedule.queue_state import Decision, Placed, State
+from epochcast.schedule.queue_state import Decision, Placed, QueueState
 
 if TYPE_CHECKING:
     from epochcast.schedule.policies.dispatch import Way
@@ -68,7 +68,7 @@ class RollOut:
     work: int = WORK
     wake_seconds: float | None = None
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """The first decision of the best roll-out."""
         told = arrays(state, self.keeps, self.resizes)
         jobs = len(told.whole)
@@ -108,7 +108,7 @@ class Index:
     setting: Setting = SETTINGS[0]
     wake_seconds: float | None = None
 
-    def __call__(self, state: State) -> Decision:
+    def __call__(self, state: QueueState) -> Decision:
         """Who comes first by the index."""
         from epochcast.schedule.policies.dispatch import FAR, first_decision
 
@@ -120,14 +120,14 @@ class Index:
         return _packed(state, told, chosen)
 
 
-def _packed(state: State, told: Arrays, chosen: npt.NDArray[np.int64]) -> Decision:
+def _packed(state: QueueState, told: Arrays, chosen: npt.NDArray[np.int64]) -> Decision:
     """The decision that machines can be rented for: of those that would start now the last are left out first."""
     decision = dict(told.decision(chosen))
     starting = [name for name in reversed(decision) if state.live[name].choice is None]
     return packable(state, decision, starting)
 
 
-def with_reserve(state: State, decision: Decision, gpus: float) -> tuple[Decision, float | None]:
+def with_reserve(state: QueueState, decision: Decision, gpus: float) -> tuple[Decision, float | None]:
     """Where nobody may be stopped: jobs that can begin later wait while few GPUs would be left.
 
     The last GPUs are kept for jobs to come that cannot wait. Who waits begins when it must, to be in time with the
@@ -147,7 +147,7 @@ def with_reserve(state: State, decision: Decision, gpus: float) -> tuple[Decisio
     return {name: placed for name, placed in decision.items() if name not in held}, wake
 
 
-def _spare_seconds(state: State, name: str, placed: Placed) -> float:
+def _spare_seconds(state: QueueState, name: str, placed: Placed) -> float:
     """How much later a job could begin and still be in time."""
     one = state.live[name]
     return one.job.deadline_seconds - state.seconds - one.seconds_left(placed.choice)

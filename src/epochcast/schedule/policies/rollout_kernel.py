@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.schedule.policies.dispatch import FAR, Place, Queue, Way, dispatch, empty_desk
+from epochcast.schedule.policies.dispatch import FAR, DispatchPlaces, DispatchQueue, Way, dispatch, empty_desk
 from epochcast.schedule.policies.numba_functions import compiled
 
 
 @compiled
-def _start(queue: Queue, place: Place, way: Way, live: Any, chosen: Any) -> tuple[float, float]:
+def _start(queue: DispatchQueue, place: DispatchPlaces, way: Way, live: Any, chosen: Any) -> tuple[float, float]:
     """Let a decision hold: what changes owes a restart. Returns dollars per second, and when the first job ends."""
     spent, soonest = 0.0, FAR
     for n in range(live.shape[0]):
@@ -35,7 +35,7 @@ def _start(queue: Queue, place: Place, way: Way, live: Any, chosen: Any) -> tupl
 
 
 @compiled
-def _work(queue: Queue, live: Any, now: float, seconds: float) -> tuple[float, float, int]:
+def _work(queue: DispatchQueue, live: Any, now: float, seconds: float) -> tuple[float, float, int]:
     """Let time pass until `now`. Who is still there is moved to the front of `live`.
 
     Returns what lateness costs those that end, the least that the others can still pay, and how many they are.
@@ -63,14 +63,14 @@ def _work(queue: Queue, live: Any, now: float, seconds: float) -> tuple[float, f
 
 @compiled
 def roll_out(
-    jobs: Queue, place: Place, way: Way, now: float, noise: Any, first: Any, limit: float
+    jobs: DispatchQueue, place: DispatchPlaces, way: Way, now: float, noise: Any, first: Any, limit: float
 ) -> tuple[float, float, int]:
     """Dollars until the last job has ended, when the first decision wants to be looked at again, and the work.
 
     The first decision is left in `first`; the jobs stay as they were. It ends as soon as the bill must become larger
     than `limit`. The work is the number of jobs looked at, over all decisions.
     """
-    queue = Queue(
+    queue = DispatchQueue(
         jobs.left.copy(), jobs.whole, jobs.owed.copy(), jobs.restart.copy(), jobs.pay, jobs.due, jobs.weight,
         jobs.now_on.copy(), jobs.held.copy(), jobs.least, jobs.fastest, jobs.steps,
     )  # fmt: skip

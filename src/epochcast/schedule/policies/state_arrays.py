@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, State
-from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType
+from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState
+from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType
 
 if TYPE_CHECKING:
-    from epochcast.schedule.policies.dispatch import Place, Queue
+    from epochcast.schedule.policies.dispatch import DispatchPlaces, DispatchQueue
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Arrays:
     """
 
     names: tuple[str, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[GpuChoice, ...]
     now: float
     left: Floats
     whole: Floats
@@ -53,13 +53,13 @@ class Arrays:
     capacity: float
     is_limited: bool = False
 
-    def queue(self) -> "Queue":
+    def queue(self) -> "DispatchQueue":
         """The jobs, as the compiled functions take them."""
-        from epochcast.schedule.policies.dispatch import Queue
+        from epochcast.schedule.policies.dispatch import DispatchQueue
 
         fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
         least = (self.whole * self.rate).min(axis=1)
-        return Queue(*fixed, self.now_on, self.held, least, self.whole.min(axis=1), self._steps())
+        return DispatchQueue(*fixed, self.now_on, self.held, least, self.whole.min(axis=1), self._steps())
 
     def _steps(self) -> Whole:
         """Of each job the choices of which none is slower and dearer than another, from fast to slow; then −1."""
@@ -76,11 +76,11 @@ class Arrays:
             count += cheaper
         return found
 
-    def place(self) -> "Place":
+    def place(self) -> "DispatchPlaces":
         """The choices and the machines, as the compiled functions take them."""
-        from epochcast.schedule.policies.dispatch import Place
+        from epochcast.schedule.policies.dispatch import DispatchPlaces
 
-        return Place(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
+        return DispatchPlaces(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
 
     def decision(self, chosen: Whole) -> Decision:
         """Choices by number as a decision."""
@@ -88,7 +88,7 @@ class Arrays:
         return {name: Placed(self.choices[choice]) for name, choice in named if choice >= 0}
 
 
-def arrays(state: State, keeps: bool = False, resizes: bool = True) -> Arrays:
+def arrays(state: QueueState, keeps: bool = False, resizes: bool = True) -> Arrays:
     """The live jobs.
 
     `keeps`: who runs is held to what it has; without `resizes` a job that has run keeps its choice.
@@ -125,7 +125,7 @@ def arrays(state: State, keeps: bool = False, resizes: bool = True) -> Arrays:
     )
 
 
-def _whole(live: list[LiveJob], columns: list[tuple[Choice, int]], resizes: bool) -> Floats:
+def _whole(live: list[LiveJob], columns: list[tuple[GpuChoice, int]], resizes: bool) -> Floats:
     whole = np.full((len(live), len(columns)), IMPOSSIBLE_SECONDS)
     for row, one in enumerate(live):
         for column, (choice, _) in enumerate(columns):
@@ -135,7 +135,7 @@ def _whole(live: list[LiveJob], columns: list[tuple[Choice, int]], resizes: bool
     return whole
 
 
-def _now_on(state: State, pools: tuple["_Pool", ...], columns: list[tuple[Choice, int]]) -> list[int]:
+def _now_on(state: QueueState, pools: tuple["_Pool", ...], columns: list[tuple[GpuChoice, int]]) -> list[int]:
     """The choice of everybody who runs, in the pool of the machine it is on; −1 for who waits."""
     kinds = {machine.number: machine.kind.name for machine in state.machines}
     number = {column: index for index, column in enumerate(columns)}
@@ -159,7 +159,7 @@ class _Pool:
     size: int
     machines: int
 
-    def holds(self, choice: Choice) -> bool:
+    def holds(self, choice: GpuChoice) -> bool:
         """Whether there are machines that have the GPUs."""
         return self.machines > 0 and self.kinds[0].device == choice.device and choice.gpus <= self.size
 
@@ -167,7 +167,7 @@ class _Pool:
         """Whether a type belongs to it."""
         return any(one.name == kind for one in self.kinds)
 
-    def dollars_per_second(self, choice: Choice) -> float:
+    def dollars_per_second(self, choice: GpuChoice) -> float:
         """Of the GPUs of a choice: their share of a machine, where this is one type's."""
         if len(self.kinds) > 1:
             return self.fleet.dollars_per_second(choice)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epochcast.observe.history.history_compare import Comparison
+from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.learning_curve import Point
 from epochcast.observe.history.models.model_table import MODELS
 from epochcast.surfaces.charts.chart_file import altair_module
@@ -12,7 +12,9 @@ from epochcast.surfaces.charts.scatter_chart import predicted_against_measured
 MOST_COLUMNS = 20
 
 
-def history_report(comparison: Comparison, curve: Sequence[Point], effects: Mapping[str, float], model: str) -> Any:
+def history_report(
+    comparison: HistoryComparison, curve: Sequence[Point], effects: Mapping[str, float], model: str
+) -> Any:
     """All charts below each other; `effects` are those of `model`."""
     alt = altair_module()
     scatters = [
@@ -30,7 +32,7 @@ def history_report(comparison: Comparison, curve: Sequence[Point], effects: Mapp
     return alt.vconcat(*charts).resolve_scale(color="independent", x="independent", y="independent")
 
 
-def _errors(alt: Any, comparison: Comparison) -> Any:
+def _errors(alt: Any, comparison: HistoryComparison) -> Any:
     """Mean error of every model, split by split."""
     values = [
         {"split": name, "model": model, "error": tested.scores.mape}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.decide.scaling import Row, Scaling
+from epochcast.decide.scaling import Scaling, ScalingRow
 from epochcast.interval import COVERAGE, Interval
 from epochcast.surfaces.charts.chart_file import altair_module
 
@@ -18,24 +18,24 @@ class Panel:
     """One small chart: what it shows, what an ideal job would show, and whether its axis is logarithmic."""
 
     title: str
-    value: Callable[[Row], float | None]
-    ideal: Callable[[Row, Row], float | None]
+    value: Callable[[ScalingRow], float | None]
+    ideal: Callable[[ScalingRow, ScalingRow], float | None]
     is_log: bool = True
     format: str = "~s"
-    ends: Callable[[Row], tuple[float, float] | None] = lambda row: None
+    ends: Callable[[ScalingRow], tuple[float, float] | None] = lambda row: None
     """The interval around the value; None where there is none."""
 
 
-def _job(row: Row) -> float | None:
+def _job(row: ScalingRow) -> float | None:
     total = row.forecast.total_seconds
     return None if total is None else total.mid / 3600
 
 
-def _dollars(row: Row) -> float | None:
+def _dollars(row: ScalingRow) -> float | None:
     return None if row.forecast.dollars is None else row.forecast.dollars.mid
 
 
-def _step(row: Row) -> float:
+def _step(row: ScalingRow) -> float:
     return row.forecast.step_seconds.mid
 
 
@@ -43,13 +43,13 @@ def _scaled(interval: Interval | None, by: float = 1.0) -> tuple[float, float] |
     return None if interval is None else (interval.low / by, interval.high / by)
 
 
-def _rates(row: Row) -> tuple[float, float]:
+def _rates(row: ScalingRow) -> tuple[float, float]:
     """Of samples: a short step is a high rate."""
     step, batch = row.forecast.step_seconds, row.forecast.global_batch
     return batch / step.high, batch / step.low
 
 
-def _relative_batch(row: Row, first: Row) -> float:
+def _relative_batch(row: ScalingRow, first: ScalingRow) -> float:
     """The batch of one GPU, relative to that of the first row."""
     return row.forecast.global_batch / row.case.gpus / (first.forecast.global_batch / first.case.gpus)
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from epochcast.schedule.outcome import Outcome, Rental, Stay
-from epochcast.schedule.policy_comparison import Comparison
+from epochcast.schedule.outcome import Rental, SimulationOutcome, Stay
+from epochcast.schedule.policy_comparison import PolicyComparison
 from epochcast.surfaces.charts.chart_file import altair_module
 
 WIDTH = 700
 ROW_HEIGHT = 9
 
 
-def gantt(outcome: Outcome, deadlines: Mapping[str, float], title: str) -> Any:
+def gantt(outcome: SimulationOutcome, deadlines: Mapping[str, float], title: str) -> Any:
     """Bars of jobs on GPUs over time, a row per GPU; a job that ended after its deadline is drawn in another colour.
 
     A rented machine takes the first place that is free, so that there are as many places as machines at a time.
@@ -47,7 +47,7 @@ def gantt(outcome: Outcome, deadlines: Mapping[str, float], title: str) -> Any:
     )
 
 
-def _on_gpus(outcome: Outcome) -> Iterator[tuple[Stay, int, list[int]]]:
+def _on_gpus(outcome: SimulationOutcome) -> Iterator[tuple[Stay, int, list[int]]]:
     """Every stay with its place and the GPUs there: the first that are free."""
     places = _places(outcome.rentals)
     free_at: dict[tuple[int, int], float] = {}
@@ -73,7 +73,7 @@ def _places(rentals: Sequence[Rental]) -> dict[int, int]:
     return found
 
 
-def policy_costs(answer: Comparison) -> Any:
+def policy_costs(answer: PolicyComparison) -> Any:
     """Machines and lateness of each policy, stacked, the bound as a line; the axis is logarithmic in neither."""
     altair = altair_module()
     rows = [

@@ -15,7 +15,7 @@ from epochcast.surfaces.cli.command_line import MEASURES, Json, app, show
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.measure.bench.campaign import Progress, Question
+    from epochcast.measure.bench.campaign import BenchQuestion, Progress
     from epochcast.measure.bench.link_fit import LinkFit
 
 bench = typer.Typer(
@@ -167,7 +167,7 @@ def _end_of_budget(text: str | None) -> float | None:
 
 
 def _run(
-    questions: Sequence["Question"],
+    questions: Sequence["BenchQuestion"],
     out: Path,
     device: str,
     end: float | None,

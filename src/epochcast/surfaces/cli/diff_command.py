@@ -12,7 +12,7 @@ from epochcast.surfaces.cli.job_flags import GivenOptions, options_command
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff
-    from epochcast.decide.diff.diff_compare import Comparison
+    from epochcast.decide.diff.diff_compare import DiffSession
 
 NOT_COMPARABLE = 5
 """The exit code where a limit cannot be checked: the lock is of another epochcast."""
@@ -57,8 +57,8 @@ def diff(
 ) -> int:
     """Compare time, memory and cost of two versions. Lists the layers responsible."""
     from epochcast.decide.diff.change_limits import Allowed
-    from epochcast.decide.diff.diff_compare import Comparison
-    from epochcast.decide.diff.side_reference import Question
+    from epochcast.decide.diff.diff_compare import DiffSession
+    from epochcast.decide.diff.side_reference import DiffQuestion
 
     allowed = Allowed(
         time_increase=_fraction("--max-time-increase", max_time_increase),
@@ -66,7 +66,7 @@ def diff(
         memory_increase=_fraction("--max-memory-increase", max_memory_increase),
         most_memory_bytes=_bytes("--max-memory", max_memory),
     )
-    comparison = Comparison(Question(given.options, given.config), allowed, profile)
+    comparison = DiffSession(DiffQuestion(given.options, given.config), allowed, profile)
     _check(base, head, (base_revision, head_revision), lock, accept)
     if markdown is not None and not markdown.parent.is_dir():
         raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
@@ -115,7 +115,7 @@ def _lock_path() -> Path:
     return find_job_file().with_name(FILE)
 
 
-def _of_lock(comparison: "Comparison", references: Sequence[str]) -> "dict[str, Diff]":
+def _of_lock(comparison: "DiffSession", references: Sequence[str]) -> "dict[str, Diff]":
     from epochcast.decide.diff.diff_compare import check_reference
     from epochcast.decide.diff.forecast_lock import read_lock
 
@@ -124,7 +124,7 @@ def _of_lock(comparison: "Comparison", references: Sequence[str]) -> "dict[str, 
     return {each: comparison.of_lock(lock, path, check_reference(each)) for each in references or _jobs()}
 
 
-def _accept(comparison: "Comparison", references: Sequence[str], as_json: bool) -> int:
+def _accept(comparison: "DiffSession", references: Sequence[str], as_json: bool) -> int:
     """Write the forecasts of now; jobs that are not named and still exist stay as they were accepted."""
     from epochcast.decide.diff.diff_compare import check_reference
     from epochcast.decide.diff.forecast_lock import Lock, read_lock

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from epochcast.measure.evaluate.evaluate import Evaluation
     from epochcast.measure.evaluate.predicted import Progress
-    from epochcast.measure.evaluate.refusals import Refusal
+    from epochcast.measure.evaluate.refusals import RefusedRows
     from epochcast.measure.evaluate.scores import Scores
 
 _EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out rows.csv --plot errors.png"
@@ -127,7 +127,7 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
     return Group(*pieces)
 
 
-def _cure(refusal: "Refusal") -> str:
+def _cure(refusal: "RefusedRows") -> str:
     """In the words of the command."""
     flags = {"ask for doubtful rows, too": "--with-doubtful", "allow code, if you trust the table": "--allow-code"}
     return flags.get(refusal.cure, refusal.cure.replace("`", ""))

@@ -11,7 +11,7 @@ from epochcast.surfaces.cli.help_groups import GroupedCommand
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.measure.fit.local_fit import Fitted
+    from epochcast.measure.fit.local_fit import FittedDevice
 
 _EXAMPLE = "Example: epochcast fit measurements.jsonl --out my_machine.json"
 
@@ -59,7 +59,7 @@ def fit(
     return 0
 
 
-def _view(answer: "Fitted", written: list[Path]) -> "RenderableType":
+def _view(answer: "FittedDevice", written: list[Path]) -> "RenderableType":
     """The fitted speeds, and the errors on measurements that were left out of the fit."""
     from rich.console import Group
     from rich.text import Text

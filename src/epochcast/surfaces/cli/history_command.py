@@ -14,7 +14,7 @@ from epochcast.surfaces.cli.help_groups import GroupedCommand
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.observe.history.history_compare import Comparison
+    from epochcast.observe.history.history_compare import HistoryComparison
     from epochcast.observe.history.history_verbs import Answer
     from epochcast.observe.history.learning_set import LearningSet
     from epochcast.observe.history.model_file import HistoryModel
@@ -65,7 +65,7 @@ def fit(
             _table(jobs, database),
             target,
             model=kind,
-            settings=verbs.Settings(
+            settings=verbs.HistorySettings(
                 columns=_listed(columns),
                 ignored=_listed(ignore),
                 seed=seed,
@@ -158,7 +158,7 @@ def compare(
 
         charts.check_chart_path(report)
     with progress_bar("comparing models") as progress:
-        settings = verbs.Settings(
+        settings = verbs.HistorySettings(
             columns=_listed(columns),
             ignored=_listed(ignore),
             seed=seed,
@@ -182,7 +182,7 @@ def compare(
     return 0
 
 
-def _write_report(known: "LearningSet", answer: "Comparison", path: Path, seed: int) -> None:
+def _write_report(known: "LearningSet", answer: "HistoryComparison", path: Path, seed: int) -> None:
     from epochcast.observe.history.learning_curve import column_effects, learning_curve
     from epochcast.surfaces import charts
 
@@ -267,7 +267,7 @@ def _predict_view(answer: "Answer") -> "RenderableType":
     return Group(*pieces)
 
 
-def _compare_view(answer: "Comparison") -> "RenderableType":
+def _compare_view(answer: "HistoryComparison") -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 

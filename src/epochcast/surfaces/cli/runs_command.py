@@ -10,7 +10,7 @@ from epochcast.surfaces.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
     from epochcast.observe.store.store import Store
-    from epochcast.observe.store.store_rows import Run
+    from epochcast.observe.store.store_rows import RunRow
 
 
 @app.command(
@@ -58,14 +58,14 @@ def _wanted(
 
     from epochcast.errors import UnknownName
     from epochcast.hardware.catalogue import find_device
-    from epochcast.observe.store.row_values import Wanted
+    from epochcast.observe.store.row_values import RunFilter
     from epochcast.observe.store.store_rows import STATES
     from epochcast.units import parse_seconds
 
     for one in states:
         if one not in STATES:
             raise UnknownName("state of a run", one, STATES)
-    return Wanted(
+    return RunFilter(
         states=states,
         job_name=job,
         model=model,
@@ -75,7 +75,7 @@ def _wanted(
     )
 
 
-def _listed(where: str, found: "list[Run]", as_json: bool, wide: bool) -> int:
+def _listed(where: str, found: "list[RunRow]", as_json: bool, wide: bool) -> int:
     def view() -> Any:
         from epochcast.surfaces import render
 
@@ -87,7 +87,7 @@ def _listed(where: str, found: "list[Run]", as_json: bool, wide: bool) -> int:
     return 0
 
 
-def _one(store: "Store", run: "Run", as_json: bool) -> int:
+def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
     from epochcast.observe.runs.stored_run import plain_run
 
     job = None if run.job_id is None else store.job(run.job_id)

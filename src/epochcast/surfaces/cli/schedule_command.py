@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epochcast.queues import ReadQueue
-    from epochcast.schedule.policy_comparison import Comparison
+    from epochcast.schedule.policy_comparison import PolicyComparison
     from epochcast.schedule.workload_file import Refused
-    from epochcast.schedule.workload_jobs import Workload
+    from epochcast.schedule.workload_jobs import QueueWorkload
 
 schedule_app = typer.Typer(
     no_args_is_help=True,
@@ -175,7 +175,7 @@ def _read(file: Path, machines: Path | None, seed: int) -> "ReadQueue":
         return read_queue(file, now(), progress=progress)
 
 
-def _draw(answer: "Comparison", workload: "Workload", gantt: Path | None, plot: Path | None) -> None:
+def _draw(answer: "PolicyComparison", workload: "QueueWorkload", gantt: Path | None, plot: Path | None) -> None:
     from epochcast.surfaces import charts
 
     if gantt is not None:

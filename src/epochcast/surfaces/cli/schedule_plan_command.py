@@ -204,14 +204,14 @@ def _timetable(
     view: "QueueView", policy: str | None, preemption: str, every: str | None, draws: int, seed: int
 ) -> "Timetable":
     from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-    from epochcast.schedule.projection import Asked
+    from epochcast.schedule.projection import ProjectionOptions
     from epochcast.units import parse_seconds
 
     if preemption not in ("with", "without"):
         raise BadInput(f"--preemption is with or without, not {preemption!r}")
     may = preemption == "with"
     every_seconds = None if every is None else parse_seconds(every, "--every", unit="min")
-    asked = Asked(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
+    asked = ProjectionOptions(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
     tell_compiling([asked.policy])
     with progress_bar("planning") as progress:
         return view.timetable(asked, progress)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from epochcast.schedule.engines.executor import Executor
     from epochcast.schedule.job_launcher import Event
     from epochcast.schedule.queue_changes import Cancelled
-    from epochcast.schedule.queue_file import Queue
+    from epochcast.schedule.queue_file import QueueFile
     from epochcast.schedule.queue_rows import KeptQueue
     from epochcast.schedule.scheduler_loop import Scheduler
     from epochcast.schedule.workload_file import Refused
@@ -65,9 +65,9 @@ def run(
     from epochcast.observe.store.store_opening import open_store
     from epochcast.schedule.policies.policy_table import Switches, policy_named
     from epochcast.schedule.queue_lease import take_queue
-    from epochcast.schedule.scheduler_loop import Manner, Scheduler
+    from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 
-    manner = Manner(_positive(look, "--look"), _positive(every, "--every"), stay)
+    manner = LoopOptions(_positive(look, "--look"), _positive(every, "--every"), stay)
     decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
     tell_compiling([policy])
     with open_store(store) as opened:
@@ -185,7 +185,7 @@ def _kept(store: "Store", queue: str, name: str | None) -> tuple[str, int]:
 class _Found:
     """A queue file with everything filled in, the time of its second 0, and who was refused."""
 
-    queue: "Queue"
+    queue: "QueueFile"
     start_at_seconds: float
     refused: "tuple[Refused, ...]"
 

@@ -50,9 +50,9 @@ def serve(
         return 0
     with _needed():
         from epochcast.surfaces.web.server_process import default_folder, run_server
-        from epochcast.surfaces.web.server_settings import Settings, is_loopback
+        from epochcast.surfaces.web.server_settings import ServerSettings, is_loopback
         from epochcast.surfaces.web.webhooks import check_webhook
-    settings = Settings(
+    settings = ServerSettings(
         folder=(folder or default_folder()).absolute(),
         database=database,
         host=host,

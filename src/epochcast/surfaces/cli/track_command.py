@@ -17,7 +17,7 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.surfaces.cli.command_line import FORECASTS, Explain, Wide, app, show
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.help_groups import GroupedCommand
-from epochcast.surfaces.cli.track_store import Keeper, Kept, keeping, patient
+from epochcast.surfaces.cli.track_store import Keeper, KeptTracking, keeping, patient
 
 if TYPE_CHECKING:
     from epochcast.decide.plan.job_moves import Move
@@ -209,7 +209,7 @@ class _Run:
         from epochcast.observe.runs.tracker import Tracker
 
         self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named
-        self.kept: Kept | None = None
+        self.kept: KeptTracking | None = None
         self.tracker: Tracker = Tracker(asked.total, asked.forecast, phases=asked.phases)
         self.metric: MetricReader | None = None
         if asked.stopping is not None:
@@ -376,15 +376,15 @@ def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
 
 def _follow(logs: Sequence[Path], run_of: Callable[[Path], _Run], asked: _Asked, is_sweep: bool) -> int:
     """Look at all files until each has ended; show what is new. Files that appear in a folder join in."""
-    from epochcast.observe.logs.log_follower import Follower
+    from epochcast.observe.logs.log_follower import LogFollower
     from epochcast.surfaces.cli.track_screen import screen
 
-    runs: dict[Path, tuple[_Run, Follower]] = {}
+    runs: dict[Path, tuple[_Run, LogFollower]] = {}
     with screen(asked.as_json) as draw, ExitStack() as opened, suppress(KeyboardInterrupt):
         while True:
             for path in _files(logs, is_patient=True):
                 if path not in runs:
-                    runs[path] = run_of(path), Follower(path, asked.format, asked.regex)
+                    runs[path] = run_of(path), LogFollower(path, asked.format, asked.regex)
                     opened.callback(runs[path][1].close)
                     opened.enter_context(patient([runs[path][0].kept]))
             is_new = False

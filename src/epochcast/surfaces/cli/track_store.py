@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptTracking:
     """A run of the store, and what past runs say of it."""
 
     run: "KeptRun"
@@ -30,13 +30,13 @@ class Keeper:
     store: "Store"
     name: str | None
 
-    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> Kept:
+    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> KeptTracking:
         """The run of a log, made where it is new."""
         from epochcast.observe.runs.stored_run import KeptRun, past_prior
         from epochcast.observe.store.past_runs import past_of
-        from epochcast.observe.store.store_rows import LONGEST_NAME, Place
+        from epochcast.observe.store.store_rows import LONGEST_NAME, RunPlace
 
-        place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
+        place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         source = str(path.absolute())
         run = self.store.open_run(
             self.name or source[-LONGEST_NAME:],
@@ -49,7 +49,7 @@ class Keeper:
         following.expect(forecast)
         past = None if job is None else past_of(self.store, job.job.as_dict(), place, but=run.id)
         told = {"run": run.name, "past": None if past is None else past.as_dict()}
-        return Kept(following, past_prior(past, forecast), told)
+        return KeptTracking(following, past_prior(past, forecast), told)
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def keeping(database: str | None, name: str | None, is_asked: bool) -> Iterator[
 
 
 @contextmanager
-def patient(kept: Sequence[Kept | None]) -> Iterator[None]:
+def patient(kept: Sequence[KeptTracking | None]) -> Iterator[None]:
     """Meanwhile reports wait for a store that is locked or away; at the end it has to be there."""
     following = [one.run for one in kept if one is not None]
     for run in following:

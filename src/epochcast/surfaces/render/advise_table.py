@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.decide.advise.advice import Advice, Alternative
-from epochcast.decide.advise.batch_search import Choice
+from epochcast.decide.advise.batch_search import BatchChoice
 from epochcast.decide.advise.thesis_rule import MEANINGS
 from epochcast.predict.forecast.job_data import Data
 from epochcast.surfaces.render.answer_header import assumed, header, place
@@ -111,7 +111,7 @@ def _rows(answer: Advice) -> Cells:
     yield "host memory", show_bytes(choice.feed.host_bytes), "", of_host_memory
 
 
-def _batch_remark(choice: Choice, fastest: Choice) -> str:
+def _batch_remark(choice: BatchChoice, fastest: BatchChoice) -> str:
     if choice.batch == fastest.batch:
         return "the fastest batch"
     loss = 1 - choice.samples_per_second / fastest.samples_per_second

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.measure.bench.campaign import Report
+from epochcast.measure.bench.campaign import CampaignReport
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.surfaces.render.table_parts import table
 from epochcast.units import show_bytes, show_seconds
@@ -15,7 +15,7 @@ from epochcast.units import show_bytes, show_seconds
 MOST_SHOWN = 30
 
 
-def campaign(report: Report, rows: Sequence[Measurement], out: str) -> RenderableType:
+def campaign(report: CampaignReport, rows: Sequence[Measurement], out: str) -> RenderableType:
     """Counts, then a row per configuration, or per group where there are many."""
     title = f"{out}: {report.measured:,} measured in {show_seconds(report.seconds)}"
     parts = [(report.failed, "failed"), (report.measured_before, "measured before"), (report.left, "left for --resume")]

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.observe.store.store_opening import Look
-from epochcast.surfaces.doctor import Extra, Folder, Package, Report
+from epochcast.surfaces.doctor import DoctorReport, Extra, Folder, Package
 from epochcast.surfaces.render.table_parts import table
 from epochcast.units import show_bytes
 
@@ -12,7 +12,7 @@ MOST_PACKAGES = 8
 """An extra with more packages shows only the missing ones."""
 
 
-def doctor(report: Report) -> RenderableType:
+def doctor(report: DoctorReport) -> RenderableType:
     """Packages, files, shipped numbers, and last the problems."""
     title = f"epochcast {report.version} on Python {report.python}"
     pieces: list[RenderableType] = []
@@ -69,7 +69,7 @@ def _store(found: Look) -> str:
     return f"{found.database}{size}, tables {found.version or 'unknown'}"
 
 
-def _shipped(report: Report) -> list[tuple[str, ...]]:
+def _shipped(report: DoctorReport) -> list[tuple[str, ...]]:
     prices = report.prices
     rows = [(f"cost model {m.file}", f"format {m.format}", m.trained or "unknown") for m in report.models]
     listed = f"{prices.instances} instances, {prices.recalled} not checked against the seller's"

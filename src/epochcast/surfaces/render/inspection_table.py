@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.describe.capture.inspection import Inspection
-from epochcast.describe.capture.model_comparison import QUANTITIES, Comparison
+from epochcast.describe.capture.model_comparison import QUANTITIES, ModelComparison
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import shape, table
 from epochcast.units import show_bytes, show_count
@@ -54,7 +54,7 @@ def inspection(answer: Inspection) -> RenderableType:
     return Group(*pieces)
 
 
-def comparison(answer: Comparison) -> RenderableType:
+def comparison(answer: ModelComparison) -> RenderableType:
     """The totals of two models, and the change from the first to the second."""
     one, other = answer.one, answer.other
     rows: list[Sequence[str]] = [("output", shape(one.output_shape), shape(other.output_shape), "", "")]

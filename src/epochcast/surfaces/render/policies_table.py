@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.schedule.policies.policy_table import Entry
-from epochcast.schedule.policy_comparison import Comparison
+from epochcast.schedule.policies.policy_table import PolicyEntry
+from epochcast.schedule.policy_comparison import PolicyComparison
 from epochcast.surfaces.render.table_parts import table
 from epochcast.units import show_dollars, show_seconds
 
 
-def simulation(answer: Comparison) -> RenderableType:
+def simulation(answer: PolicyComparison) -> RenderableType:
     """A row per policy, the cheapest first."""
     rows = []
     for name, outcome in sorted(answer.outcomes.items(), key=lambda item: item[1].dollars):
@@ -41,7 +41,7 @@ def simulation(answer: Comparison) -> RenderableType:
     return Group(*pieces)
 
 
-def _bounds(answer: "Comparison") -> str:
+def _bounds(answer: "PolicyComparison") -> str:
     assert answer.bound_dollars is not None
     line = f"no policy can pay less than {show_dollars(answer.bound_dollars)}"
     kept = answer.keeping_bound_dollars
@@ -50,7 +50,7 @@ def _bounds(answer: "Comparison") -> str:
     return f"{line}; one that stops no job, no less than {show_dollars(kept)}"
 
 
-def policies(known: Mapping[str, Entry]) -> RenderableType:
+def policies(known: Mapping[str, PolicyEntry]) -> RenderableType:
     """The names and what they do."""
     rows = [[name, entry.about, "never" if entry.always_keeps else "yes"] for name, entry in known.items()]
     return table("Policies", "policy | orders by | stops jobs", rows)

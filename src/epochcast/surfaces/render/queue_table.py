@@ -8,7 +8,7 @@ from rich.text import Text
 
 from epochcast.base.notes import Importance, Note
 from epochcast.interval import Interval
-from epochcast.schedule.timetable import RUNNING, TO_COME, Line, PastJob, Timetable
+from epochcast.schedule.timetable import RUNNING, TO_COME, PastJob, Timetable, TimetableRow
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import table
 from epochcast.units import show_dollars, show_seconds
@@ -41,7 +41,7 @@ def timetable(answer: Timetable) -> RenderableType:
     return Group(*pieces, _notes(answer))
 
 
-def queue(answer: Timetable, lines: Sequence[Line | PastJob]) -> RenderableType:
+def queue(answer: Timetable, lines: Sequence[TimetableRow | PastJob]) -> RenderableType:
     """Where jobs stand: who runs, who is next, when they start and what they wait for."""
     rows = [_past_row(line, answer) if isinstance(line, PastJob) else _queue_row(line, answer) for line in lines]
     title = f"Queue at {answer.clock.at(answer.now_seconds):%a %d %b %Y %H:%M %Z}, {answer.policy}"
@@ -51,7 +51,7 @@ def queue(answer: Timetable, lines: Sequence[Line | PastJob]) -> RenderableType:
     return Group(table(title, columns, rows, caption, drop=("done by",)), _notes(answer))
 
 
-def _queue_row(line: Line, answer: Timetable) -> list[str]:
+def _queue_row(line: TimetableRow, answer: Timetable) -> list[str]:
     is_unknown = line.state == RUNNING and line.start.mid == answer.now_seconds
     return [
         "" if line.position is None else "–" if line.position == 0 else str(line.position),
@@ -83,7 +83,7 @@ def _probability(fraction: float, answer: Timetable) -> str:
     return f"{fraction:.0%}".replace("%", " %")
 
 
-def _place(line: Line) -> str:
+def _place(line: TimetableRow) -> str:
     """2 GPUs, p3.8xlarge; what it goes on with where that changes."""
     places = list(dict.fromkeys(f"{stay.choice.gpus} × {stay.node_type}" for stay in line.stays))
     return places[0] if len(places) == 1 else f"{places[0]}, then {places[-1]}"
@@ -145,7 +145,7 @@ def _sentences(answer: Timetable) -> list[str]:
     return [*waits, *late]
 
 
-def _waited(line: Line, answer: Timetable) -> str:
+def _waited(line: TimetableRow, answer: Timetable) -> str:
     wait = line.wait
     assert wait is not None
     until = _time(wait.until_seconds, answer)

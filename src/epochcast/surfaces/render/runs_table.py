@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.observe.store.store_rows import Attempt, Run
+from epochcast.observe.store.store_rows import Attempt, RunRow
 from epochcast.surfaces.render.table_parts import table
 from epochcast.units import show_seconds
 
 
-def runs(where: str, found: Sequence[Run]) -> RenderableType:
+def runs(where: str, found: Sequence[RunRow]) -> RenderableType:
     """A row a run, the newest first."""
     if not found:
         return Text(f"no runs in {where}; `epochcast track LOG --store` keeps one")
@@ -19,7 +19,7 @@ def runs(where: str, found: Sequence[Run]) -> RenderableType:
     return table(f"runs in {where}", columns, map(_row, found), drop=("job", "last heard of"))
 
 
-def run(found: Run, attempts: Sequence[Attempt], observations: int) -> RenderableType:
+def run(found: RunRow, attempts: Sequence[Attempt], observations: int) -> RenderableType:
     """Everything of one run."""
     told = found.progress
     lines = [
@@ -48,7 +48,7 @@ def run(found: Run, attempts: Sequence[Attempt], observations: int) -> Renderabl
     return Group(*pieces)
 
 
-def _row(found: Run) -> tuple[str, ...]:
+def _row(found: RunRow) -> tuple[str, ...]:
     return (
         found.name,
         found.job_name or "",
@@ -62,22 +62,22 @@ def _row(found: Run) -> tuple[str, ...]:
     )
 
 
-def _where(found: Run) -> str:
+def _where(found: RunRow) -> str:
     if found.place.device is None:
         return found.place.host or ""
     return f"{found.place.gpus} × {found.place.device}"
 
 
-def _done(found: Run) -> str:
+def _done(found: RunRow) -> str:
     return "" if found.fraction is None else f"{found.fraction:.1%}"
 
 
-def _remaining(found: Run) -> str:
+def _remaining(found: RunRow) -> str:
     left = found.progress.get("remaining_seconds")
     return show_seconds(left["mid"]) if isinstance(left, dict) and not found.is_over else ""
 
 
-def _against(found: Run) -> str:
+def _against(found: RunRow) -> str:
     ratio = found.against_forecast
     return "" if ratio is None else f"{ratio - 1:+.1%}"
 

@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.decide.scaling import Row, Scaling
+from epochcast.decide.scaling import Scaling, ScalingRow
 from epochcast.predict.memory.verdict import DOES_NOT_FIT, TIGHT
 from epochcast.surfaces.render.answer_header import assumed, header
 from epochcast.surfaces.render.notes_view import Notes
@@ -35,7 +35,7 @@ def _regime_table(answer: Scaling, regimes: list[str], is_comparing: bool) -> Re
     return _table(f"{title} · {' and '.join(regimes)} scaling", rows, is_comparing)
 
 
-def _table(title: str, rows: list[Row], is_comparing: bool) -> RenderableType:
+def _table(title: str, rows: list[ScalingRow], is_comparing: bool) -> RenderableType:
     """Columns with a single value are left out: nodes, regime, and job and cost where they are not known."""
     is_shown = {
         "scaling": len({row.case.regime for row in rows}) > 1,
@@ -71,7 +71,7 @@ _DROPPED = (
 _MEMORY_MARKS = {TIGHT: " (tight)", DOES_NOT_FIT: " (too large)"}
 
 
-def _cells(row: Row) -> dict[str, str]:
+def _cells(row: ScalingRow) -> dict[str, str]:
     answer, step = row.forecast, row.forecast.step_seconds.mid
     total, dollars = answer.total_seconds, answer.dollars
     throughput, unit = speed(answer.samples_per_second, answer.fed, answer.tokens_per_sample)

@@ -37,7 +37,7 @@ def table(
     headings = tuple(Heading.of(heading) for heading in columns.split("|"))
     names = [heading.name for heading in headings]
     dropped = tuple(name for name in drop if name in names)
-    return Fitted(title, headings, tuple(tuple(row) for row in rows), caption, dropped)
+    return FittedTable(title, headings, tuple(tuple(row) for row in rows), caption, dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedTable:
     """A table with as many of its columns as the terminal is wide enough for."""
 
     title: str

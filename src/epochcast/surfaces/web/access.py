@@ -16,7 +16,7 @@ from starlette.requests import Request
 from epochcast.observe.store.access_tokens import SCOPES, Token, digest_of, find_token
 from epochcast.observe.store.store import Store
 from epochcast.surfaces.web.problems import Problem
-from epochcast.surfaces.web.server_settings import Settings
+from epochcast.surfaces.web.server_settings import ServerSettings
 
 COOKIE = "epochcast_token"
 # A token that was ended is still let in for so long; looking it up for every request would cost as much as answering.
@@ -45,7 +45,7 @@ ANYBODY = Caller("loopback", SCOPES)
 class Access:
     """The door of one server."""
 
-    settings: Settings
+    settings: ServerSettings
     store: Store
     _known: dict[str, tuple[float, Token | None]] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ PROJECT = "_project"
 
 
 @dataclass(slots=True)
-class Answers:
+class AnswerCache:
     """Answers as the bytes that go out. Whoever asks while the same question is worked out waits for that answer."""
 
     workers: Workers

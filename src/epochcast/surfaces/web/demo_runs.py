@@ -12,7 +12,7 @@ from typing import Any
 from epochcast import api
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow, Place
+from epochcast.observe.store.store_rows import ObservationRow, RunPlace
 from epochcast.predict.forecast.job import Job
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.stored_queue import keep_queue
@@ -97,7 +97,7 @@ def _tell(store: Store, story: Story, random: Random) -> None:
     elapsed = rows[-1].clock_seconds or 0.0
     began = time.time() - elapsed - (0 if story.state == "running" else 7_200)
     details = {} if story.budget_dollars is None else {"budget_dollars": story.budget_dollars}
-    place = Place(story.device, story.gpus, 1, "made-up", details)
+    place = RunPlace(story.device, story.gpus, 1, "made-up", details)
     run = store.open_run(story.name, job=story.job, job_name=story.name, place=place, started_at_seconds=began)
     store.add_forecast(forecast, run_id=run.id, job_id=run.job_id)
     store.record(run.id, rows)

@@ -18,9 +18,9 @@ from starlette.concurrency import run_in_threadpool
 
 from epochcast.errors import EpochcastError
 from epochcast.observe.runs.stored_run import plain_run
-from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import Run
+from epochcast.observe.store.store_rows import RunRow
 from epochcast.surfaces.web.access import Caller
 from epochcast.surfaces.web.metrics import Metrics
 from epochcast.surfaces.web.problems import Problem, log
@@ -51,7 +51,7 @@ class Live:
     most: int
     metrics: Metrics
     _listeners: set[_Listener] = field(default_factory=set)
-    _seen: dict[int, Run] = field(default_factory=dict)
+    _seen: dict[int, RunRow] = field(default_factory=dict)
     _since_seconds: float = field(default_factory=time.time)
     _task: "asyncio.Task[None] | None" = None
 
@@ -107,17 +107,17 @@ class Live:
 
     async def _look(self) -> None:
         began = time.time()
-        wanted = Wanted(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
+        wanted = RunFilter(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
         for run, text in await run_in_threadpool(self._news, wanted, began):
             self._seen[run.id] = run
             self._tell(run, text)
         self._since_seconds = began
 
-    def _news(self, wanted: Wanted, now_seconds: float) -> list[tuple[Run, str]]:
+    def _news(self, wanted: RunFilter, now_seconds: float) -> list[tuple[RunRow, str]]:
         changed = (run for run in self.store.runs(wanted) if self._seen.get(run.id) != run)
         return [(run, json.dumps(shown(run, now_seconds), allow_nan=False)) for run in changed]
 
-    def _tell(self, run: Run, text: str) -> None:
+    def _tell(self, run: RunRow, text: str) -> None:
         for listener in self._listeners:
             if not listener.caller.may_see(run.project) or listener.run not in (None, run.name, run.key):
                 continue
@@ -127,7 +127,7 @@ class Live:
             listener.events.put_nowait(text)
 
 
-def shown(run: Run, now_seconds: float | None = None) -> dict[str, Any]:
+def shown(run: RunRow, now_seconds: float | None = None) -> dict[str, Any]:
     """A run as the API shows it; `dollars` is what it will have cost in all. Newer runs have a larger `id`."""
     now_seconds = time.time() if now_seconds is None else now_seconds
     return {

@@ -20,8 +20,8 @@ from epochcast.observe.store import notices
 from epochcast.observe.store.leases import give_back, hold
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import Run
-from epochcast.surfaces.web.run_following import Follower
+from epochcast.observe.store.store_rows import RunRow
+from epochcast.surfaces.web.run_following import RunFollower
 from epochcast.surfaces.web.webhooks import key_of, message_of, send
 
 LEASE, LEASE_SECONDS = "follow runs", 15.0
@@ -46,16 +46,16 @@ def main() -> None:
 
 def follow(store: Store, holder: str, urls: list[str]) -> None:
     """The loop."""
-    follower: Follower | None = None
+    follower: RunFollower | None = None
 
-    def happened(run: Run, event: str, facts: Mapping[str, Any]) -> None:
+    def happened(run: RunRow, event: str, facts: Mapping[str, Any]) -> None:
         for url in urls:
             notices.note(store, key_of(run, event, url), url, message_of(run, event, facts))
 
     while True:
         try:
             if hold(store, LEASE, holder, LEASE_SECONDS):
-                follower = follower or Follower(store, happened)
+                follower = follower or RunFollower(store, happened)
                 follower.pass_over(time.time())
                 deliver(store, time.time())
             else:

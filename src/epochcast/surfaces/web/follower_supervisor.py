@@ -13,7 +13,7 @@ AGAIN_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class Beside:
+class FollowerSupervisor:
     """Keeps a follower running."""
 
     database: str

@@ -43,7 +43,7 @@ SLIDERS: Mapping[str, int] = {"gpus": 9, "batch": 12}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """One option as a part of the form."""
 
     name: str
@@ -51,11 +51,11 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FormGroup:
     """Options that belong together."""
 
     title: str
-    fields: tuple[Field, ...]
+    fields: tuple[FormField, ...]
 
 
 def flags() -> dict[str, str]:
@@ -63,27 +63,27 @@ def flags() -> dict[str, str]:
     return {name: one.command_flag for name, one in VERBS["forecast"].options.items() if name != DRAW.name}
 
 
-def main_fields() -> tuple[Field, ...]:
+def main_fields() -> tuple[FormField, ...]:
     """What is asked first."""
     options = VERBS["forecast"].options
     return tuple(_field(options[name], label) for name, label in MAIN.items())
 
 
-def more_groups() -> tuple[Group, ...]:
+def more_groups() -> tuple[FormGroup, ...]:
     """Everything else, by what it is about."""
     rest = [one for name, one in VERBS["forecast"].options.items() if name not in MAIN and name != DRAW.name]
-    grouped = [Group(title, _fields([one for one in rest if one.group == key])) for key, title in GROUPS.items()]
+    grouped = [FormGroup(title, _fields([one for one in rest if one.group == key])) for key, title in GROUPS.items()]
     return tuple(group for group in grouped if group.fields)
 
 
-def _fields(options: Sequence[Option]) -> tuple[Field, ...]:
+def _fields(options: Sequence[Option]) -> tuple[FormField, ...]:
     return tuple(_field(one, one.name.replace("_", " ")) for one in options if one.flag is not None)
 
 
-def _field(one: Option, label: str) -> Field:
+def _field(one: Option, label: str) -> FormField:
     hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(one.name, HINTS.get(one.name, one.help))
     name = Markup('<label for="{}">{}</label>').format(f"option-{one.name}", label)
-    return Field(one.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(one), hint))
+    return FormField(one.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(one), hint))
 
 
 def _input(one: Option) -> Markup:

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from epochcast import __version__
 from epochcast.base.caching import remembered
-from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.surfaces.web.access import COOKIE, Caller
 from epochcast.surfaces.web.dependencies import State
 from epochcast.surfaces.web.event_stream import shown
@@ -87,7 +87,7 @@ async def runs_page(request: Request, running: State) -> Response:
     caller = await visitor(request, running)
     if caller is None:
         return to_login(request)
-    wanted = Wanted(project=caller.project, most=PAGE_RUNS + 1)
+    wanted = RunFilter(project=caller.project, most=PAGE_RUNS + 1)
     found = await run_in_threadpool(running.store.runs, wanted)
     listed = [shown(run) for run in found[:PAGE_RUNS]]
     first = {"runs": listed, "next": found[PAGE_RUNS - 1].id if len(found) > PAGE_RUNS else None}

@@ -34,21 +34,21 @@ def simulated(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A workload under policies."""
     from epochcast.schedule.policies.policy_table import DEFAULT, Switches
     from epochcast.schedule.policy_comparison import compare
-    from epochcast.schedule.simulator import Rules
+    from epochcast.schedule.simulator import SimulationRules
 
     document = asked.get("queue")
     policies = document.get("policies", [DEFAULT]) if isinstance(document, Mapping) else [DEFAULT]
     if not isinstance(policies, list) or not all(isinstance(name, str) for name in policies) or not policies:
         raise BadInput("policies must be a list of names")
     workload = _read(document, datetime.now().astimezone()).workload
-    return compare(workload, list(dict.fromkeys(policies)), [Switches()], Rules(), True, None).as_dict()
+    return compare(workload, list(dict.fromkeys(policies)), [Switches()], SimulationRules(), True, None).as_dict()
 
 
 def _planned(view: Any) -> dict[str, Any]:
     from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-    from epochcast.schedule.projection import Asked
+    from epochcast.schedule.projection import ProjectionOptions
 
-    answer: dict[str, Any] = view.timetable(Asked(DEFAULT, Switches(), None, DRAWS, 0), None).as_dict()
+    answer: dict[str, Any] = view.timetable(ProjectionOptions(DEFAULT, Switches(), None, DRAWS, 0), None).as_dict()
     return answer
 
 

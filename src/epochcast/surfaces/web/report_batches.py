@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from epochcast.errors import BadInput
 from epochcast.observe.runs.recording.opened_runs import Beginning, begin, found_or_made
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.runs.recording.store_sink import late_seconds, report_of, state_of
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.run_updates import lock_runs, note_ends, note_seen
@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class ReportRequest:
     """A request of a training: the attempt, and what happened since the last one, by the clock of the attempt."""
 
     beginning: Beginning
@@ -51,7 +51,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptReports:
     """What became of a request: the name of its run, and how many reports are on the disk."""
 
     run: str
@@ -83,7 +83,7 @@ class RunsKnown:
         self._kept = {key: known for key, known in self._kept.items() if known.run_id not in run_ids}
 
 
-def keep_all(store: Store, known: RunsKnown, arrivals: Sequence[Arrival]) -> list[Kept]:
+def keep_all(store: Store, known: RunsKnown, arrivals: Sequence[ReportRequest]) -> list[KeptReports]:
     """Keep a group of requests; back when all of it is on the disk."""
     for _ in range(ROUNDS):
         try:
@@ -91,12 +91,12 @@ def keep_all(store: Store, known: RunsKnown, arrivals: Sequence[Arrival]) -> lis
         except _Gone:
             continue
         known.put(found)
-        return [Kept(here[one.key].name, len(one.rows)) for one in arrivals]
+        return [KeptReports(here[one.key].name, len(one.rows)) for one in arrivals]
     raise BadInput("runs of these reports are deleted while they are written")
 
 
 def _keep(
-    connection: Connection, known: RunsKnown, arrivals: Sequence[Arrival]
+    connection: Connection, known: RunsKnown, arrivals: Sequence[ReportRequest]
 ) -> tuple[dict[Key, _Known], dict[Key, _Known]]:
     """The runs of all requests by their keys, and those of them that were not remembered."""
     here = {one.key: run for one in arrivals if (run := known.get(one.key)) is not None}
@@ -118,7 +118,7 @@ def _keep(
     return here, found
 
 
-def _write(connection: Connection, arrivals: Sequence[Arrival], here: Mapping[Key, _Known]) -> None:
+def _write(connection: Connection, arrivals: Sequence[ReportRequest], here: Mapping[Key, _Known]) -> None:
     """The reports, how far their runs are, and which of these have ended."""
     batches: dict[int, list[ObservationRow]] = {}
     ends: dict[tuple[int, int], tuple[str, float]] = {}
@@ -140,7 +140,7 @@ def _by_clock_of_run(rows: Sequence[ObservationRow], late: float) -> Sequence[Ob
     return [row if (at := row.clock_seconds) is None else row._replace(clock_seconds=at + late) for row in rows]
 
 
-def arrival_in(told: object, project: str | None, most: int) -> Arrival:
+def arrival_in(told: object, project: str | None, most: int) -> ReportRequest:
     """The reports of a request, as `recording.server` sends them, checked."""
     if not isinstance(told, Mapping) or not isinstance(told.get("start"), Mapping):
         raise BadInput("reports are sent with an object `start` and a list `observations`")
@@ -149,13 +149,13 @@ def arrival_in(told: object, project: str | None, most: int) -> Arrival:
         raise BadInput("`observations` must be a list of objects")
     if len(records) > most:
         raise BadInput(f"a request has at most {most:,} observations, got {len(records):,}")
-    start = Start.from_dict(told["start"])
-    rows = [Row.from_dict(record, start) for record in records]
+    start = AttemptStart.from_dict(told["start"])
+    rows = [RecordedRow.from_dict(record, start) for record in records]
     reports = [report for row in rows if (report := report_of(row, start)) is not None]
     for report in reports:
         report.check()
     last = rows[-1] if rows else None
     if last is None or last.kind not in ("end", "stopped"):
-        return Arrival(Beginning(start, project), reports)
+        return ReportRequest(Beginning(start, project), reports)
     ended_at_seconds = start.started_at_seconds + last.clock_seconds
-    return Arrival(Beginning(start, project), reports, (state_of(last), ended_at_seconds))
+    return ReportRequest(Beginning(start, project), reports, (state_of(last), ended_at_seconds))

@@ -18,7 +18,7 @@ from epochcast.errors import EpochcastError
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_errors import Unavailable
 from epochcast.surfaces.web.problems import Problem
-from epochcast.surfaces.web.report_batches import Arrival, Kept, RunsKnown, keep_all
+from epochcast.surfaces.web.report_batches import KeptReports, ReportRequest, RunsKnown, keep_all
 
 # Rows of one transaction; what is more waits for the next.
 MOST_ROWS = 20_000
@@ -29,10 +29,10 @@ APART_SECONDS = 0.02
 
 @dataclass(slots=True)
 class _Waiting:
-    arrival: Arrival
-    kept: "asyncio.Future[Kept]"
+    arrival: ReportRequest
+    kept: "asyncio.Future[KeptReports]"
 
-    def settle(self, kept: Kept | Exception) -> None:
+    def settle(self, kept: KeptReports | Exception) -> None:
         if self.kept.done():  # whoever asked has gone
             return
         if isinstance(kept, Exception):
@@ -65,7 +65,7 @@ class Ingest:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def keep(self, arrival: Arrival) -> Kept:
+    async def keep(self, arrival: ReportRequest) -> KeptReports:
         """Keep reports; back when they are on the disk."""
         if self._waiting_rows + len(arrival.rows) > MOST_WAITING_ROWS:
             raise Problem(503, "too many reports are waiting to be written", {"Retry-After": "2"})

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epochcast.surfaces.web.metrics import Metrics
 from epochcast.surfaces.web.problems import answer_to, problem
-from epochcast.surfaces.web.server_settings import Limits
+from epochcast.surfaces.web.server_settings import RequestLimits
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -53,7 +53,7 @@ class Rate:
 class Guard:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, limits: RequestLimits, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
         self._rate = Rate(limits.requests_per_second, limits.burst_requests)
 

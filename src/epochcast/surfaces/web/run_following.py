@@ -16,9 +16,9 @@ from typing import Any
 from epochcast.errors import BadInput
 from epochcast.observe.runs.stored_run import observation_of, standing
 from epochcast.observe.runs.tracker import Progress, Tracker
-from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import OVER, Run
+from epochcast.observe.store.store_rows import OVER, RunRow
 from epochcast.predict.forecast.forecast import Forecast
 
 # A run is worked out anew at most so often, at least so often, and in between by its age.
@@ -36,7 +36,7 @@ MOST_MOMENTS = 64
 # Moments of a run's past for its fan: close together at first, where it narrows most.
 PAST_FACTOR, PAST_MOMENTS = 1.3, 24
 
-Happened = Callable[[Run, str, Mapping[str, Any]], None]
+Happened = Callable[[RunRow, str, Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Followed:
 
 
 @dataclass(slots=True)
-class Follower:
+class RunFollower:
     """All live runs of a store. `happened` receives the events people subscribe to: drift, finished, over budget."""
 
     store: Store
@@ -63,7 +63,7 @@ class Follower:
 
     def pass_over(self, now_seconds: float) -> int:
         """Work out those runs that have news, the longest unseen first; gives how many."""
-        live = self.store.runs(Wanted(states=("running",), seen_after_seconds=now_seconds - SILENT_SECONDS))
+        live = self.store.runs(RunFilter(states=("running",), seen_after_seconds=now_seconds - SILENT_SECONDS))
         due = sorted((run for run in live if self._is_due(run, now_seconds)), key=self._worked_out_at)
         end, done, found = time.monotonic() + PASS_SECONDS, 0, {}
         for run in due:
@@ -82,7 +82,7 @@ class Follower:
     def _end(self, now_seconds: float) -> None:
         """Tell of runs that have ended since the pass before."""
         since = self._ends_seen_at_seconds or now_seconds - ENDED_SECONDS
-        for run in self.store.runs(Wanted(states=OVER, seen_after_seconds=since - OVERLAP_SECONDS)):
+        for run in self.store.runs(RunFilter(states=OVER, seen_after_seconds=since - OVERLAP_SECONDS)):
             if run.key not in self._ended:
                 self._ended[run.key] = now_seconds
                 self.happened(run, "finished", {"state": run.state})
@@ -90,11 +90,11 @@ class Follower:
         kept_since = now_seconds - 2 * ENDED_SECONDS
         self._ended = {key: at for key, at in self._ended.items() if at > kept_since}
 
-    def _worked_out_at(self, run: Run) -> float:
+    def _worked_out_at(self, run: RunRow) -> float:
         known = self._runs.get(run.id)
         return 0.0 if known is None else known.worked_out_at_seconds
 
-    def _is_due(self, run: Run, now_seconds: float) -> bool:
+    def _is_due(self, run: RunRow, now_seconds: float) -> bool:
         known = self._runs.get(run.id)
         if known is None:
             return run.step is not None
@@ -102,7 +102,7 @@ class Follower:
         wait = min(MOST_SECONDS, max(LEAST_SECONDS, age * AGE_FRACTION))
         return run.step != known.step and now_seconds - known.worked_out_at_seconds >= wait
 
-    def _work_out(self, run: Run, now_seconds: float) -> dict[str, Any] | None:
+    def _work_out(self, run: RunRow, now_seconds: float) -> dict[str, Any] | None:
         """What is now known of a run, as its columns; None where that is nothing yet.
 
         What its reports themselves change is left to those who take them in: they may know more by now.
@@ -125,7 +125,7 @@ class Follower:
         ended = {"state": "ended", "ended_at_seconds": run.seen_at_seconds} if progress.is_done else {}
         return {**standing(known.tracker, progress, told), **ended}
 
-    def _read(self, run: Run, known: _Followed) -> None:
+    def _read(self, run: RunRow, known: _Followed) -> None:
         """Take in what is new. A run that is seen for the first time gets its fan from moments of its past."""
         next_step = 0.0 if not known.fan and run.step else inf
         for row in self.store.observations(run.id, after=known.after):
@@ -136,11 +136,11 @@ class Follower:
                 with suppress(BadInput):  # nothing is timed yet
                     known.fan = _with_moment(known.fan, known.tracker.progress())
 
-    def _forecast(self, run: Run) -> Forecast | None:
+    def _forecast(self, run: RunRow) -> Forecast | None:
         kept = self.store.forecasts(run_id=run.id)
         return Forecast.from_dict(kept[0].forecast) if kept else None
 
-    def _tell(self, run: Run, known: _Followed, progress: Progress) -> None:
+    def _tell(self, run: RunRow, known: _Followed, progress: Progress) -> None:
         """Of a run that drifts or costs too much, once."""
         budget, in_all = run.place.details.get("budget_dollars"), progress.dollars_in_all
         if progress.drift is not None and "drift" not in known.told:

@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from epochcast.base.options import checked
 from epochcast.errors import BadInput, UnknownName
-from epochcast.observe.store.row_values import Wanted
-from epochcast.observe.store.store_rows import STATES, ObservationRow, Place, Run
+from epochcast.observe.store.row_values import RunFilter
+from epochcast.observe.store.store_rows import STATES, ObservationRow, RunPlace, RunRow
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.surfaces.web.access import Caller
 from epochcast.surfaces.web.api_verbs import VERBS
@@ -21,7 +21,7 @@ from epochcast.surfaces.web.dependencies import Reader, State, Writer
 from epochcast.surfaces.web.event_stream import shown
 from epochcast.surfaces.web.openapi import json_request, problems
 from epochcast.surfaces.web.problems import Problem
-from epochcast.surfaces.web.report_batches import Arrival, arrival_in
+from epochcast.surfaces.web.report_batches import ReportRequest, arrival_in
 from epochcast.surfaces.web.request_bodies import body_of, json_body, json_content
 from epochcast.surfaces.web.server_state import Running
 
@@ -79,7 +79,7 @@ async def observe(request: Request, running: State, caller: Writer) -> Response:
     limits = running.settings.limits
     content = await json_content(request, limits.request_bytes)
 
-    def read() -> Arrival:
+    def read() -> ReportRequest:
         return arrival_in(body_of(content), caller.project, limits.observations)
 
     arrival = read() if len(content) <= READ_AT_ONCE_BYTES else await run_in_threadpool(read)
@@ -102,7 +102,7 @@ async def list_runs(
     for one in state or ():
         if one not in STATES:
             raise UnknownName("state of a run", one, STATES)
-    wanted = Wanted(
+    wanted = RunFilter(
         states=tuple(state or ()),
         job_name=job,
         device=device,
@@ -121,7 +121,7 @@ async def jobs(running: State, caller: Reader) -> Response:
 
     def read() -> list[dict[str, Any]]:
         by_job: dict[int, list[str]] = {}
-        for run in running.store.runs(Wanted(project=caller.project, most=MOST_JOBS)):
+        for run in running.store.runs(RunFilter(project=caller.project, most=MOST_JOBS)):
             if run.job_id is not None:
                 by_job.setdefault(run.job_id, []).append(run.name)
         return [{"job": dict(running.store.job(one).job), "runs": names} for one, names in by_job.items()]
@@ -199,11 +199,11 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
         answer = json.loads(await running.answers.answer("forecast", told["job"], caller.project))
         forecast = Forecast.from_dict(answer)
 
-    def write() -> Run:
+    def write() -> RunRow:
         found = running.store.find_run(name)
         if found is not None and not caller.may_see(found.project):
             raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
-        place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
+        place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         run = found or running.store.open_run(name, job_name=name, place=place, state="queued", project=caller.project)
         details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
         known: dict[str, Any] = (
@@ -217,7 +217,7 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
     return JSONResponse(shown(await run_in_threadpool(write)))
 
 
-async def find_run(running: Running, name: str, caller: Caller) -> Run:
+async def find_run(running: Running, name: str, caller: Caller) -> RunRow:
     """A run that the caller may see; others are not there."""
     run = await run_in_threadpool(running.store.find_run, name)
     if run is None or not caller.may_see(run.project):
@@ -225,7 +225,7 @@ async def find_run(running: Running, name: str, caller: Caller) -> Run:
     return run
 
 
-async def detailed(running: Running, run: Run) -> dict[str, Any]:
+async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
     """A run with its attempts and what was expected of it."""
 
     def read() -> dict[str, Any]:

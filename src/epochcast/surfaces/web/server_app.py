@@ -11,11 +11,11 @@ from epochcast.surfaces.web import evidence, pages, problems, queue_routes
 from epochcast.surfaces.web import run_routes as runs
 from epochcast.surfaces.web import verb_routes as asking
 from epochcast.surfaces.web.request_guard import Guard
-from epochcast.surfaces.web.server_settings import Settings
+from epochcast.surfaces.web.server_settings import ServerSettings
 from epochcast.surfaces.web.server_state import make_running
 
 
-def make_app(settings: Settings) -> FastAPI:
+def make_app(settings: ServerSettings) -> FastAPI:
     """The application of a server; the store is opened here, processes start with it."""
     running = make_running(settings)
 

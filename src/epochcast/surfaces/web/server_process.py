@@ -13,7 +13,7 @@ import uvicorn
 from epochcast.errors import BadInput
 from epochcast.observe.store.access_tokens import all_tokens, make_token
 from epochcast.observe.store.store_opening import open_store
-from epochcast.surfaces.web.server_settings import Settings
+from epochcast.surfaces.web.server_settings import ServerSettings
 
 Say = Callable[[str], None]
 # How long open requests may take when the server is stopped.
@@ -22,7 +22,7 @@ END_SECONDS = 10
 SWITCH_SECONDS = 0.001
 
 
-def run_server(settings: Settings, say: Say) -> int:
+def run_server(settings: ServerSettings, say: Say) -> int:
     """Serve until SIGINT or SIGTERM."""
     if settings.is_demo:
         settings = _with_demo(settings)
@@ -75,7 +75,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _first_token(settings: Settings, say: Say) -> None:
+def _first_token(settings: ServerSettings, say: Say) -> None:
     """A server that asks for tokens and has none makes the first one, and shows it this once."""
     if not settings.needs_token:
         return
@@ -86,7 +86,7 @@ def _first_token(settings: Settings, say: Say) -> None:
     say(f"token, shown this once: {secret}")
 
 
-def _with_demo(settings: Settings) -> Settings:
+def _with_demo(settings: ServerSettings) -> ServerSettings:
     from epochcast.surfaces.web.demo_runs import fill
 
     folder = Path(tempfile.mkdtemp(prefix="epochcast-demo-"))

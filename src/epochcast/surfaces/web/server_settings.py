@@ -12,7 +12,7 @@ PORT = 8642
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """What one request may ask for. Generous for people and scripts; a wrong or hostile one ends early."""
 
     request_bytes: int = int(parse_bytes("4 MiB"))
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServerSettings:
     """One server. `needs_token`: nobody gets in without one; by default only whoever comes over loopback does.
 
     `folder` holds uploaded model files; `workers` are the processes that answer. `public_names` are further names under
@@ -53,7 +53,7 @@ class Settings:
     public_names: tuple[str, ...] = ()
     webhooks: tuple[str, ...] = ()
     is_demo: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -8,12 +8,12 @@ from uuid import uuid4
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
 from epochcast.surfaces.web.access import Access
-from epochcast.surfaces.web.answer_cache import Answers
+from epochcast.surfaces.web.answer_cache import AnswerCache
 from epochcast.surfaces.web.event_stream import Live
-from epochcast.surfaces.web.follower_supervisor import Beside
+from epochcast.surfaces.web.follower_supervisor import FollowerSupervisor
 from epochcast.surfaces.web.metrics import Metrics
 from epochcast.surfaces.web.report_ingest import Ingest
-from epochcast.surfaces.web.server_settings import Settings
+from epochcast.surfaces.web.server_settings import ServerSettings
 from epochcast.surfaces.web.worker_pool import Workers
 
 
@@ -21,16 +21,16 @@ from epochcast.surfaces.web.worker_pool import Workers
 class Running:
     """A running server."""
 
-    settings: Settings
+    settings: ServerSettings
     store: Store
     workers: Workers
     parsers: Workers
-    answers: Answers
+    answers: AnswerCache
     access: Access
     ingest: Ingest
     live: Live
     metrics: Metrics
-    beside: Beside
+    beside: FollowerSupervisor
 
     async def start(self) -> None:
         """Start processes and tasks."""
@@ -50,7 +50,7 @@ class Running:
         self.store.close()
 
 
-def make_running(settings: Settings) -> Running:
+def make_running(settings: ServerSettings) -> Running:
     """A server that has not started yet."""
     store, limits = open_store(settings.database), settings.limits
     metrics, uploads = Metrics(), str(settings.folder)
@@ -60,12 +60,12 @@ def make_running(settings: Settings) -> Running:
         store=store,
         workers=workers,
         parsers=Workers(1, uploads, limits.worker_bytes),
-        answers=Answers(workers, limits.answer_seconds, metrics),
+        answers=AnswerCache(workers, limits.answer_seconds, metrics),
         access=Access(settings, store),
         ingest=Ingest(store),
         live=Live(store, limits.streams, metrics),
         metrics=metrics,
-        beside=Beside(store.url, own_name(), settings.webhooks),
+        beside=FollowerSupervisor(store.url, own_name(), settings.webhooks),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from epochcast.errors import BadInput
 from epochcast.observe.store.notices import Notice
-from epochcast.observe.store.store_rows import Run
+from epochcast.observe.store.store_rows import RunRow
 from epochcast.units import show_dollars
 
 ANSWER_SECONDS = 5.0
@@ -21,17 +21,17 @@ def check_webhook(url: str) -> str:
     return url
 
 
-def key_of(run: Run, event: str, url: str) -> str:
+def key_of(run: RunRow, event: str, url: str) -> str:
     """What tells a message from others: a run drifts, ends and is over budget once."""
     return f"{run.key} {event} {url}"
 
 
-def message_of(run: Run, event: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def message_of(run: RunRow, event: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The message."""
     return {"text": f"epochcast: {_sentence(run, event, facts)}", "event": event, "run": run.name, "facts": dict(facts)}
 
 
-def _sentence(run: Run, event: str, facts: Mapping[str, Any]) -> str:
+def _sentence(run: RunRow, event: str, facts: Mapping[str, Any]) -> str:
     match event:
         case "drift":
             ratio = facts.get("ratio")

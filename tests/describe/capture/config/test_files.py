@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import Settings, read_settings
+from epochcast.describe.capture.config import ConfigSettings, read_settings
 from epochcast.errors import BadInput, EpochcastError, MissingExtra
 
 pytest.importorskip("yaml", reason="the extra yaml is not installed")
@@ -50,14 +50,14 @@ optimizer: {class_path: torch.optim.SGD, init_args: {lr: 0.1, momentum: 0.9, nes
 """
 
 
-def read(folder: Path, name: str, content: object) -> Settings:
+def read(folder: Path, name: str, content: object) -> ConfigSettings:
     path = folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     first, *_ = read_settings(path)
     return first
 
 
-def values(settings: Settings) -> dict[str, Any]:
+def values(settings: ConfigSettings) -> dict[str, Any]:
     return {setting.option: setting.value for setting in settings.settings if not setting.is_default}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import Settings
+from epochcast.describe.capture.config import ConfigSettings
 from epochcast.describe.capture.script.script_settings import script_settings
 
 LIGHTNING = """
@@ -65,14 +65,14 @@ KERAS = """
 """
 
 
-def read(folder: Path, text: str, name: str = "") -> Settings:
+def read(folder: Path, text: str, name: str = "") -> ConfigSettings:
     path = folder / "train.py"
     path.write_text(dedent(text))
     first, *_ = script_settings(path, name)
     return first
 
 
-def values(settings: Settings) -> dict[str, Any]:
+def values(settings: ConfigSettings) -> dict[str, Any]:
     return {setting.option: setting.value for setting in settings.settings}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import Settings
+from epochcast.describe.capture.config import ConfigSettings
 from epochcast.describe.capture.script.script_settings import script_settings
-from epochcast.predict.forecast.job_settings import Filled, filled
+from epochcast.predict.forecast.job_settings import FilledOptions, filled
 
 # TRL's guide to SFT with a string for the model: everything else is a default
 SHORTEST = """
@@ -93,17 +93,17 @@ DPO = """
 """
 
 
-def read(folder: Path, text: str) -> Settings:
+def read(folder: Path, text: str) -> ConfigSettings:
     path = folder / "train.py"
     path.write_text(dedent(text))
     return script_settings(path)[0]
 
 
-def values(settings: Settings) -> dict[str, Any]:
+def values(settings: ConfigSettings) -> dict[str, Any]:
     return {setting.option: setting.value for setting in settings.settings}
 
 
-def asked(folder: Path, text: str, **given: Any) -> Filled:
+def asked(folder: Path, text: str, **given: Any) -> FilledOptions:
     read(folder, text)
     return filled("llama3_8b", given, [folder / "train.py"])
 

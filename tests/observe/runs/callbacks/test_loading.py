@@ -12,7 +12,8 @@ FRAMEWORKS = {"keras", "torch", "lightning", "pytorch_lightning", "transformers"
 
 
 def test_naming_the_package_loads_no_framework() -> None:
-    program = "import sys, epochcast.observe.runs.callbacks.lightning_callback, epochcast.observe.runs.callbacks.keras_callback\nprint(*sys.modules)"
+    home = "epochcast.observe.runs.callbacks"
+    program = f"import sys, {home}.lightning_callback, {home}.keras_callback\nprint(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert not FRAMEWORKS & set(ended.stdout.split())
 

@@ -11,13 +11,13 @@ import pytest
 import epochcast as ec
 from epochcast.observe.runs.recording.file_sink import FileSink
 from epochcast.observe.runs.recording.outbox import Outbox
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 
-START = Start("mine", 1, 1_700_000_000.0)
+START = AttemptStart("mine", 1, 1_700_000_000.0)
 
 
-def row(number: int) -> Row:
-    return Row(number, "train", number + 1, 0.1 * number, steps=1, seconds=0.1)
+def row(number: int) -> RecordedRow:
+    return RecordedRow(number, "train", number + 1, 0.1 * number, steps=1, seconds=0.1)
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -33,9 +33,9 @@ class Shaky:
     def __init__(self) -> None:
         self.is_there = Event()
         self.tried = 0
-        self.rows: list[Row] = []
+        self.rows: list[RecordedRow] = []
 
-    def send(self, start: Start, rows: Sequence[Row]) -> int:
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         self.tried += 1
         if not self.is_there.is_set():
             raise ConnectionRefusedError("nobody is there")
@@ -85,7 +85,7 @@ def test_a_sink_that_hangs_holds_up_nothing_but_its_own_thread() -> None:
     class Hanging:
         name = "hanging"
 
-        def send(self, start: Start, rows: Sequence[Row]) -> int:
+        def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
             release.wait()
             return len(rows)
 

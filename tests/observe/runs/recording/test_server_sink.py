@@ -12,11 +12,11 @@ from urllib.error import HTTPError
 import pytest
 
 from epochcast.observe.runs.recording.outbox import Outbox
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.runs.recording.server_sink import ServerSink
 
-START = Start("mine", 7, 1_700_000_000.0, total_steps=10)
-ROWS = [Row(number, "train", number + 1, float(number), steps=1, seconds=1.0) for number in range(3)]
+START = AttemptStart("mine", 7, 1_700_000_000.0, total_steps=10)
+ROWS = [RecordedRow(number, "train", number + 1, float(number), steps=1, seconds=1.0) for number in range(3)]
 
 
 @contextmanager

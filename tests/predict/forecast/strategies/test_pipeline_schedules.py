@@ -4,11 +4,11 @@ from hypothesis import strategies as st
 
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.strategies import pipeline_schedules as schedules
-from epochcast.predict.forecast.strategies.pipeline_schedules import Work, order, stage_ends
+from epochcast.predict.forecast.strategies.pipeline_schedules import MicroBatchWork, order, stage_ends
 
 
-def even(stages: int, forward: float = 1.0, backward: float = 2.0, send: float = 0.0) -> Work:
-    return Work((forward,) * stages, (backward,) * stages, (send,) * stages)
+def even(stages: int, forward: float = 1.0, backward: float = 2.0, send: float = 0.0) -> MicroBatchWork:
+    return MicroBatchWork((forward,) * stages, (backward,) * stages, (send,) * stages)
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
@@ -19,7 +19,7 @@ def test_even_stages_have_the_bubble_of_the_book(schedule: str, stages: int, mic
 
 
 def test_two_chunks_halve_the_bubble() -> None:
-    work = Work((0.5,) * 8, (1.0,) * 8, (0.0,) * 8)
+    work = MicroBatchWork((0.5,) * 8, (1.0,) * 8, (0.0,) * 8)
     assert max(stage_ends(work, 4, 8, "1f1b")) == 8 * 3 + 3 * 3 / 2
 
 
@@ -33,7 +33,7 @@ def test_one_f_one_b_begins_with_one_forward_pass_per_stage_behind_it() -> None:
 
 
 def test_the_slowest_stage_sets_the_pace() -> None:
-    work = Work((1.0, 3.0), (1.0, 3.0), (0.0, 0.0))
+    work = MicroBatchWork((1.0, 3.0), (1.0, 3.0), (0.0, 0.0))
     assert max(stage_ends(work, 2, 100, "1f1b")) == pytest.approx(1 + 100 * 6 + 1)
 
 
@@ -50,7 +50,7 @@ times = st.lists(st.floats(0.1, 2), min_size=4, max_size=4).map(tuple)
 def test_many_micro_batches_end_where_the_whole_simulation_ends(
     forward: tuple[float, ...], backward: tuple[float, ...], send: tuple[float, ...], schedule: str
 ) -> None:
-    work = Work(forward, backward, send)
+    work = MicroBatchWork(forward, backward, send)
     whole = schedules._simulated(work, 4, 40, schedule)
     assert max(stage_ends(work, 4, 40, schedule)) == pytest.approx(max(whole), rel=0.05)
 
@@ -62,4 +62,4 @@ def test_no_schedule_beats_its_busiest_stage(
 ) -> None:
     busiest = max(micro * (f + b) for f, b in zip(forward, backward, strict=True))
     for schedule in ("gpipe", "1f1b"):
-        assert max(stage_ends(Work(forward, backward, send), 4, micro, schedule)) >= busiest - 1e-9
+        assert max(stage_ends(MicroBatchWork(forward, backward, send), 4, micro, schedule)) >= busiest - 1e-9

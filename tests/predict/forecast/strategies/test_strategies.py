@@ -21,7 +21,7 @@ from epochcast.predict.forecast.strategies.strategy_table import find_strategy
 from epochcast.predict.forecast.strategies.subgroups import subgroup
 from epochcast.predict.memory.lifetimes import Role
 from epochcast.predict.memory.peak import step_on
-from epochcast.predict.memory.sharding import Shares
+from epochcast.predict.memory.sharding import RankShares
 
 DATA = ("ddp", "horovod", "mirrored", "multi_worker_mirrored:ring", "parameter_server", "parameter_server:2")
 ANY = (*DATA, "data_parallel", "zero1", "zero2", "zero3", "fsdp")
@@ -179,7 +179,7 @@ def test_servers_share_the_load_until_the_worker_is_the_limit() -> None:
 # ---- memory -------------------------------------------------------------------------------------
 
 
-def memory_shares(trace: Trace, strategy: str, gpus: int = 8) -> Shares:
+def memory_shares(trace: Trace, strategy: str, gpus: int = 8) -> RankShares:
     return find_strategy(strategy, gpus).memory_shares(trace, gpus)
 
 

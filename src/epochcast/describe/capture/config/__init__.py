@@ -5,6 +5,6 @@ runs; what has no such name is listed, never dropped silently.
 """
 
 from epochcast.describe.capture.config.config_file import read_settings
-from epochcast.describe.capture.config.setting import Setting, Settings
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings
 
-__all__ = ["Setting", "Settings", "read_settings"]
+__all__ = ["ConfigSetting", "ConfigSettings", "read_settings"]

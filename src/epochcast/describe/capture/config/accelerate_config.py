@@ -5,7 +5,7 @@ from typing import Any
 
 from epochcast.describe.capture.config.offloads import read_offload, set_fsdp_offload
 from epochcast.describe.capture.config.precisions import MIXED
-from epochcast.describe.capture.config.setting import Reader, Settings
+from epochcast.describe.capture.config.setting import ConfigSettings, Reader
 from epochcast.errors import UnknownName
 
 KIND = "Accelerate"
@@ -44,7 +44,7 @@ def is_accelerate(document: Mapping[str, Any]) -> bool:
     return any(key in document for key in _OWN)
 
 
-def read_accelerate(name: str, document: Mapping[str, Any]) -> Settings:
+def read_accelerate(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the file says of a job."""
     reader = Reader(name, document)
     reader.asked |= set(_HARMLESS)

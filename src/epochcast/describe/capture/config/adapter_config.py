@@ -7,7 +7,7 @@ picks for the family of the model, which are q_proj and v_proj for Llama and its
 from collections.abc import Mapping
 from typing import Any
 
-from epochcast.describe.capture.config.setting import Reader, Setting, Settings
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader
 from epochcast.describe.graph.lora import ALL_LINEAR
 from epochcast.errors import BadInput
 
@@ -71,7 +71,7 @@ OTHER_QUANTISERS = frozenset(
 _COMPUTED = {"bfloat16": "amp_bf16", "float16": "amp_fp16", "half": "amp_fp16"}
 
 
-def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> Settings:
+def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> ConfigSettings:
     """The rank and the layers of a LoraConfig; `unread` are arguments that are only known when the script runs."""
     reader = Reader(name, document)
     rank = reader.whole("r")
@@ -106,7 +106,7 @@ def _read_targets(reader: Reader, unread: frozenset[str]) -> None:
         reader.leave(key, f"{targets!r} is a pattern; the usual layers are taken, give `lora_targets`")
 
 
-def read_bits_and_bytes(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> Settings:
+def read_bits_and_bytes(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> ConfigSettings:
     """Whether weights are kept in four bits."""
     reader = Reader(name, document)
     if reader.flag("load_in_4bit"):
@@ -127,7 +127,7 @@ def read_bits_and_bytes(name: str, document: Mapping[str, Any], unread: frozense
     return reader.settings("BitsAndBytesConfig")
 
 
-def computed_precision(document: Mapping[str, Any]) -> Setting | None:
+def computed_precision(document: Mapping[str, Any]) -> ConfigSetting | None:
     """What four-bit weights are multiplied in: the precision of a script that says no other."""
     dtype = str(document.get("bnb_4bit_compute_dtype", "")).rpartition(".")[2]
-    return Setting("precision", _COMPUTED[dtype], "bnb_4bit_compute_dtype") if dtype in _COMPUTED else None
+    return ConfigSetting("precision", _COMPUTED[dtype], "bnb_4bit_compute_dtype") if dtype in _COMPUTED else None

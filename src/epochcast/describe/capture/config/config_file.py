@@ -12,7 +12,7 @@ from typing import Any
 from epochcast.describe.capture.config.accelerate_config import is_accelerate, read_accelerate
 from epochcast.describe.capture.config.deepspeed_config import is_deepspeed, read_deepspeed
 from epochcast.describe.capture.config.lightning_settings import is_lightning, read_lightning
-from epochcast.describe.capture.config.setting import Settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.describe.capture.config.training_arguments import (
     DEEPSPEED,
     is_training_arguments,
@@ -23,7 +23,7 @@ from epochcast.errors import BadInput, MissingExtra
 MOST_BYTES = 1_000_000
 """A larger file is no config."""
 
-Kind = tuple[Callable[[Mapping[str, Any]], bool], Callable[[str, Mapping[str, Any]], Settings]]
+Kind = tuple[Callable[[Mapping[str, Any]], bool], Callable[[str, Mapping[str, Any]], ConfigSettings]]
 # In this order: Accelerate's file may hold DeepSpeed's words, and TrainingArguments those of both.
 _KINDS: tuple[Kind, ...] = (
     (is_lightning, read_lightning),
@@ -34,7 +34,7 @@ _KINDS: tuple[Kind, ...] = (
 _KNOWN = "DeepSpeed, Accelerate, TrainingArguments, LightningCLI, a training script, a .keras model"
 
 
-def read_settings(path: str | Path) -> tuple[Settings, ...]:
+def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
     """What a file says of a job, and what a DeepSpeed config that it names says."""
     file = Path(path)
     if file.is_dir():
@@ -55,7 +55,7 @@ def read_settings(path: str | Path) -> tuple[Settings, ...]:
             return document_settings(file.name, _document(file), file.parent)
 
 
-def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> tuple[Settings, ...]:
+def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> tuple[ConfigSettings, ...]:
     """The same for a document that was read before; files that it names lie in `folder`."""
     for is_kind, read in _KINDS:
         if is_kind(document):
@@ -64,7 +64,7 @@ def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> t
     raise BadInput(f"{name} is no file of settings that is known here ({_KNOWN}): it has {keys}")
 
 
-def _inner(name: str, document: Mapping[str, Any], folder: Path) -> Iterator[Settings]:
+def _inner(name: str, document: Mapping[str, Any], folder: Path) -> Iterator[ConfigSettings]:
     """The DeepSpeed config inside a file, or the file that it names."""
     of_accelerate = document.get("deepspeed_config")
     inner = document.get(DEEPSPEED)
@@ -76,7 +76,7 @@ def _inner(name: str, document: Mapping[str, Any], folder: Path) -> Iterator[Set
         yield from named_deepspeed(name, inner, folder)
 
 
-def named_deepspeed(name: str, inner: str, folder: Path) -> Iterator[Settings]:
+def named_deepspeed(name: str, inner: str, folder: Path) -> Iterator[ConfigSettings]:
     """The config that a file names by its path, beside the file or from here."""
     places = [place for place in (folder / inner, Path(inner)) if place.is_file()]
     if not places:

@@ -5,7 +5,7 @@ from typing import Any
 
 from epochcast.describe.capture.config.offloads import OPTIMIZER, read_offload
 from epochcast.describe.capture.config.optimizers import FUSED, found_optimizer
-from epochcast.describe.capture.config.setting import GLOBAL_BATCH, Reader, Settings
+from epochcast.describe.capture.config.setting import GLOBAL_BATCH, ConfigSettings, Reader
 
 KIND = "DeepSpeed"
 _OWN = (
@@ -33,7 +33,7 @@ def is_deepspeed(document: Mapping[str, Any]) -> bool:
     return any(key in document for key in _OWN[:3]) or all(key in document for key in ("optimizer", "scheduler"))
 
 
-def read_deepspeed(name: str, document: Mapping[str, Any]) -> Settings:
+def read_deepspeed(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the config says of a job."""
     reader = Reader(name, document)
     read_batches(reader)

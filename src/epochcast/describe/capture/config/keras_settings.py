@@ -9,14 +9,14 @@ from typing import Any
 
 from epochcast.describe.capture.config.optimizers import found_optimizer
 from epochcast.describe.capture.config.precisions import KERAS
-from epochcast.describe.capture.config.setting import Reader, Settings
+from epochcast.describe.capture.config.setting import ConfigSettings, Reader
 
 KIND = "Keras model"
 _DEEPEST = 20
 """Nested models deeper than this are not looked into for a policy."""
 
 
-def compiled_settings(name: str, config: Mapping[str, Any]) -> Settings:
+def compiled_settings(name: str, config: Mapping[str, Any]) -> ConfigSettings:
     """What the config of a compiled model says of a job; nothing where it was not compiled."""
     reader = Reader(name, config)
     reader.asked |= set(config)
@@ -34,7 +34,7 @@ def compiled_settings(name: str, config: Mapping[str, Any]) -> Settings:
     elif policy and policy not in KERAS:
         reader.leave("dtype policy", policy)
     settings = reader.settings(KIND)
-    return Settings(name, KIND, settings.settings, settings.not_modelled, (), settings.notes, is_strict=False)
+    return ConfigSettings(name, KIND, settings.settings, settings.not_modelled, (), settings.notes, is_strict=False)
 
 
 def _read_optimizer(reader: Reader, optimizer: Any) -> None:

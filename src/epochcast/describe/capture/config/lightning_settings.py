@@ -6,7 +6,7 @@ from typing import Any
 from epochcast.describe.capture.config.offloads import OPTIMIZER, PARAMETERS, set_fsdp_offload
 from epochcast.describe.capture.config.optimizers import found_optimizer
 from epochcast.describe.capture.config.precisions import LIGHTNING
-from epochcast.describe.capture.config.setting import STEPS, Reader, Settings
+from epochcast.describe.capture.config.setting import STEPS, ConfigSettings, Reader
 
 KIND = "Lightning"
 DEEPSPEED_STAGE = 2
@@ -41,7 +41,7 @@ def is_lightning(document: Mapping[str, Any]) -> bool:
     return isinstance(document.get("trainer"), Mapping)
 
 
-def read_lightning(name: str, document: Mapping[str, Any]) -> Settings:
+def read_lightning(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the config says of a job: the trainer, the optimizer, and the batch of the data module."""
     reader = Reader(name, document)
     uses_deepspeed = read_trainer(reader.section("trainer"))

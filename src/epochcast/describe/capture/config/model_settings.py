@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from epochcast.describe.capture.config.setting import Settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.errors import EpochcastError
 
 _KERAS = {"keras", "tensorflow", "tf_keras"}
 
 
-def model_settings(model: object) -> tuple[Settings, ...]:
+def model_settings(model: object) -> tuple[ConfigSettings, ...]:
     """The settings around a reference or a live model; nothing where there are none or they cannot be read."""
     try:
         if isinstance(model, str | Path):
@@ -24,7 +24,7 @@ def model_settings(model: object) -> tuple[Settings, ...]:
         return ()  # whoever makes the model says what is wrong with it
 
 
-def _of_reference(reference: str) -> tuple[Settings, ...]:
+def _of_reference(reference: str) -> tuple[ConfigSettings, ...]:
     if reference.casefold().endswith(".keras"):
         from epochcast.describe.capture.config.keras_settings import compiled_settings
         from epochcast.describe.capture.keras.archive import read_config
@@ -38,7 +38,7 @@ def _of_reference(reference: str) -> tuple[Settings, ...]:
     return ()
 
 
-def _of_object(model: object) -> tuple[Settings, ...]:
+def _of_object(model: object) -> tuple[ConfigSettings, ...]:
     packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     if packages & _KERAS:
         return _of_keras(model)
@@ -50,7 +50,7 @@ def _of_object(model: object) -> tuple[Settings, ...]:
     return ()
 
 
-def _of_keras(model: Any) -> tuple[Settings, ...]:
+def _of_keras(model: Any) -> tuple[ConfigSettings, ...]:
     from epochcast.describe.capture.config.keras_settings import compiled_settings
     from epochcast.describe.capture.keras.archive import live_config
 

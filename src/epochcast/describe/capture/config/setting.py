@@ -15,7 +15,7 @@ are joined into sequences of one length.
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigSetting:
     """An option with its value; `key` is where the file says it, `problem` why the value cannot be used.
 
     A default is what the tool takes where the file says nothing.
@@ -29,7 +29,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConfigSettings:
     """What one file says. `not_modelled` changes time or memory and is not accounted for, `unread` may do so; `ignored`
     are keys that do not.
 
@@ -39,7 +39,7 @@ class Settings:
 
     name: str
     kind: str
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ConfigSetting, ...] = ()
     not_modelled: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Reader:
     name: str
     document: Mapping[str, Any]
     prefix: str = ""
-    found: list[Setting] = field(default_factory=list)
+    found: list[ConfigSetting] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
@@ -113,7 +113,7 @@ class Reader:
 
     def set(self, option: str, value: Any, key: str, *, is_default: bool = False, problem: str = "") -> None:
         """Say what an option is."""
-        self.found.append(Setting(option, value, f"{self.prefix}{key}", is_default, problem))
+        self.found.append(ConfigSetting(option, value, f"{self.prefix}{key}", is_default, problem))
 
     def leave(self, key: str, why: str = "") -> None:
         """Say that a setting is not accounted for."""
@@ -131,10 +131,12 @@ class Reader:
         ]
         return [*own, *(key for reader in self.inner for key in reader.unread())]
 
-    def settings(self, kind: str, *, uses_deepspeed: bool = False, harmless: frozenset[str] = frozenset()) -> Settings:
+    def settings(
+        self, kind: str, *, uses_deepspeed: bool = False, harmless: frozenset[str] = frozenset()
+    ) -> ConfigSettings:
         """All that was read; `harmless` are keys that change neither time nor memory."""
         unread = self.unread()
-        return Settings(
+        return ConfigSettings(
             self.name,
             kind,
             tuple(self.found),

@@ -9,7 +9,7 @@ from typing import Any
 
 from epochcast.describe.capture.config.offloads import set_fsdp_offload
 from epochcast.describe.capture.config.optimizers import found_optimizer
-from epochcast.describe.capture.config.setting import STEPS, Reader, Settings
+from epochcast.describe.capture.config.setting import STEPS, ConfigSettings, Reader
 
 KIND = "TrainingArguments"
 _OWN = (
@@ -76,7 +76,7 @@ def is_training_arguments(document: Mapping[str, Any]) -> bool:
     return any(key in document for key in _OWN)
 
 
-def read_training_arguments(name: str, document: Mapping[str, Any]) -> Settings:
+def read_training_arguments(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the arguments say of a job."""
     reader = Reader(name, document)
     batch_key = "per_device_train_batch_size"

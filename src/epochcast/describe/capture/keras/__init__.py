@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from epochcast.describe.capture.keras.archive import Config, live_config, read_config
-from epochcast.describe.capture.keras.inputs import Entry, entries, tensors
-from epochcast.describe.capture.keras.keras_call import Layer, Value
-from epochcast.describe.capture.keras.keras_network import Network
+from epochcast.describe.capture.keras.inputs import KerasInput, entries, tensors
+from epochcast.describe.capture.keras.keras_call import KerasLayer, KerasTensor
+from epochcast.describe.capture.keras.keras_network import KerasNetwork
 from epochcast.describe.capture.keras.nodes import check_layers
 from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.read_errors import naming
@@ -42,7 +42,7 @@ def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None 
         raise BadInput(f"{label} has no layers in its config: a subclassed model has no graph; build it functionally")
     check_layers(inner, label)
     name = str(inner.get("name") or "keras")
-    layer = Layer(config["class_name"], name, inner, bool(inner.get("trainable", True)))
+    layer = KerasLayer(config["class_name"], name, inner, bool(inner.get("trainable", True)))
     starts = entries(inner, label, input_shape)
     build = partial(_build, layer, starts, label)
     build(2)
@@ -53,12 +53,12 @@ def layer_shapes(model: object, batch: int = 2) -> dict[str, list[tuple[int, ...
     """The output shapes of every layer by its path, in Keras' order, as a summary of the model shows them."""
     config = live_config(model)
     label = type(model).__name__
-    layer = Layer(config["class_name"], str(config["config"].get("name")), config["config"])
+    layer = KerasLayer(config["class_name"], str(config["config"].get("name")), config["config"])
     network, _ = _network(layer, entries(config["config"], label, None), label, batch)
     return network.shapes
 
 
-def _build(layer: Layer, starts: tuple[Entry, ...], label: str, batch: int) -> Graph:
+def _build(layer: KerasLayer, starts: tuple[KerasInput, ...], label: str, batch: int) -> Graph:
     network, values = _network(layer, starts, label, batch)
     outputs = [value.tensor for value in values if value.tensor.dtype.is_float]
     if not outputs:
@@ -66,6 +66,8 @@ def _build(layer: Layer, starts: tuple[Entry, ...], label: str, batch: int) -> G
     return network.b.finish(outputs, notes=tuple(network.notes))
 
 
-def _network(layer: Layer, starts: tuple[Entry, ...], label: str, batch: int) -> tuple[Network, list[Value]]:
-    network = Network(Builder(layer.name, batch), label)
+def _network(
+    layer: KerasLayer, starts: tuple[KerasInput, ...], label: str, batch: int
+) -> tuple[KerasNetwork, list[KerasTensor]]:
+    network = KerasNetwork(Builder(layer.name, batch), label)
     return network, network.run(layer, tensors(network.b, starts))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.describe.capture.keras.keras_call import Value, moved
+from epochcast.describe.capture.keras.keras_call import KerasTensor, moved
 from epochcast.describe.capture.keras.nodes import input_names
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.tensor import DType
@@ -14,7 +14,7 @@ Open = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
-class Entry:
+class KerasInput:
     """One input: a sample's shape in Keras' order."""
 
     name: str
@@ -23,24 +23,24 @@ class Entry:
     is_image: bool
 
 
-def entries(config: Mapping[str, Any], label: str, input_shape: tuple[int, ...] | None) -> tuple[Entry, ...]:
+def entries(config: Mapping[str, Any], label: str, input_shape: tuple[int, ...] | None) -> tuple[KerasInput, ...]:
     """The inputs in the model's order."""
     open_inputs = _open_inputs(config, label, input_shape)
     channels_first = _is_channels_first(config)
     closed_inputs = []
     for index, (name, shape, dtype) in enumerate(open_inputs):
         closed = _closed(shape, input_shape if index == 0 else None, name, label, channels_first)
-        closed_inputs.append(Entry(name, closed, dtype, len(closed) > 2 and not channels_first and dtype.is_float))
+        closed_inputs.append(KerasInput(name, closed, dtype, len(closed) > 2 and not channels_first and dtype.is_float))
     return tuple(closed_inputs)
 
 
-def tensors(b: Builder, starts: tuple[Entry, ...]) -> list[Value]:
+def tensors(b: Builder, starts: tuple[KerasInput, ...]) -> list[KerasTensor]:
     """The input tensors at the builder's batch; images with their channels in front."""
     values = []
     for entry in starts:
         full = (b.batch, *entry.shape)
         shape = moved(full) if entry.is_image else full
-        values.append(Value(b.input(entry.name, shape[1:], entry.dtype), full, entry.is_image))
+        values.append(KerasTensor(b.input(entry.name, shape[1:], entry.dtype), full, entry.is_image))
     return values
 
 

@@ -1,8 +1,8 @@
 """What a rule of a Keras layer works with: the tensors that come in, the layer's config, and where to put the result.
 
-Keras shapes are usually channels-last; ours are channels-first. A `Value` keeps both: `shape` in Keras' order, and a
-tensor whose shape is either that or, for images, with the channels moved to the front. Both are views of one storage,
-so converting between them costs nothing.
+Keras shapes are usually channels-last; ours are channels-first. A `KerasTensor` keeps both: `shape` in Keras' order,
+and a tensor whose shape is either that or, for images, with the channels moved to the front. Both are views of one
+storage, so converting between them costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class KerasTensor:
     """A tensor between layers."""
 
     tensor: Tensor
@@ -46,13 +46,13 @@ def back(shape: Shape) -> Shape:
     return (shape[0], *shape[2:], shape[1]) if len(shape) > 2 else shape
 
 
-def plain(tensor: Tensor) -> Value:
+def plain(tensor: Tensor) -> KerasTensor:
     """A value in Keras' order."""
-    return Value(tensor, tensor.shape)
+    return KerasTensor(tensor, tensor.shape)
 
 
 @dataclass(frozen=True)
-class Layer:
+class KerasLayer:
     """One layer of a config."""
 
     class_name: str
@@ -64,12 +64,12 @@ class Layer:
 
 
 @dataclass
-class Call:
+class KerasCall:
     """One use of a layer."""
 
     b: Builder
-    layer: Layer
-    values: list[Value]
+    layer: KerasLayer
+    values: list[KerasTensor]
     notes: dict[str, None]
     arguments: Mapping[str, Any] = field(default_factory=dict)  # arguments that are not tensors, by name or position
 
@@ -108,7 +108,7 @@ class Call:
     # ---- tensors --------------------------------------------------------------------------------
 
     @property
-    def x(self) -> Value:
+    def x(self) -> KerasTensor:
         """The first tensor."""
         if not self.values:
             raise BadInput("it has no input")
@@ -120,11 +120,13 @@ class Call:
             raise BadInput(f"it needs positions and channels, got {self.x.shape[1:]}")
         return self.x.image(self.channels_first)
 
-    def from_image(self, tensor: Tensor) -> Value:
+    def from_image(self, tensor: Tensor) -> KerasTensor:
         """The result of an op on channels-first tensors."""
-        return Value(tensor, tensor.shape) if self.channels_first else Value(tensor, back(tensor.shape), True)
+        return (
+            KerasTensor(tensor, tensor.shape) if self.channels_first else KerasTensor(tensor, back(tensor.shape), True)
+        )
 
-    def like(self, value: Value, tensor: Tensor) -> Value:
+    def like(self, value: KerasTensor, tensor: Tensor) -> KerasTensor:
         """The result of an op that keeps shapes and layout."""
         return replace(value, tensor=tensor)
 
@@ -146,17 +148,17 @@ class Call:
         """An op of this layer."""
         return self.b.op(kind, inputs, shapes, weights=weights, dtypes=dtypes, name=self.layer.name)
 
-    def each(self, function: str, value: Value | None = None) -> Value:
+    def each(self, function: str, value: KerasTensor | None = None) -> KerasTensor:
         """An elementwise function of one value."""
         x = value or self.x
         return self.like(x, self.op(Elementwise(function), [x.tensor], [x.tensor.shape])[0])
 
-    def reshaped(self, value: Value, shape: Sequence[int], function: str = "reshape") -> Value:
+    def reshaped(self, value: KerasTensor, shape: Sequence[int], function: str = "reshape") -> KerasTensor:
         """A view in Keras' order."""
         with self.b.scope(self.layer.name):
             return plain(self.b.view(value.plain, tuple(shape), function))
 
-    def activated(self, value: Value, key: str = "activation") -> Value:
+    def activated(self, value: KerasTensor, key: str = "activation") -> KerasTensor:
         """The value after the activation that the config names."""
         name = activation_name(self.layer.config.get(key))
         if name in ("", "linear"):

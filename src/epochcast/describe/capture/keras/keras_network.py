@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from epochcast.describe.capture.keras.keras_call import Call, Layer, Shape, Value, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasLayer, KerasTensor, Shape, plain
 from epochcast.describe.capture.keras.keras_rules import RULES, TF_FUNCTIONS
 from epochcast.describe.capture.keras.nodes import Ref, arguments_of, declared_shapes, references, tensors_of
 from epochcast.describe.capture.read_errors import naming
@@ -20,7 +20,7 @@ class _Use:
 
     name: str
     number: int
-    layer: Layer
+    layer: KerasLayer
     reads: list[Ref]
     arguments: Mapping[str, Any]
 
@@ -28,7 +28,7 @@ class _Use:
 class _Outputs:
     """The outputs of the uses so far."""
 
-    def __init__(self, entries: Iterable[tuple[Ref, Value]]) -> None:
+    def __init__(self, entries: Iterable[tuple[Ref, KerasTensor]]) -> None:
         self._values = dict(entries)
         self._numbers: dict[str, set[int]] = {}
         for ref in self._values:
@@ -37,11 +37,11 @@ class _Outputs:
     def has(self, name: str, number: int) -> bool:
         return number in self._numbers.get(name, ())
 
-    def add(self, name: str, number: int, values: list[Value]) -> None:
+    def add(self, name: str, number: int, values: list[KerasTensor]) -> None:
         self._values |= {Ref(name, number, i): value for i, value in enumerate(values)}
         self._numbers.setdefault(name, set()).add(number)
 
-    def find(self, ref: Ref) -> Value | None:
+    def find(self, ref: Ref) -> KerasTensor | None:
         """The value, or the only one of that layer (nodes are not always counted from the first use)."""
         if ref in self._values:
             return self._values[ref]
@@ -49,7 +49,7 @@ class _Outputs:
         return self._values.get(Ref(ref.layer, next(iter(numbers)), ref.index)) if len(numbers) == 1 else None
 
 
-class Network:
+class KerasNetwork:
     """Builds one model; `label` is what messages call the file."""
 
     def __init__(self, builder: Builder, label: str) -> None:
@@ -70,11 +70,11 @@ class Network:
 
     # ---- models ---------------------------------------------------------------------------------
 
-    def run(self, layer: Layer, inputs: list[Value]) -> list[Value]:
+    def run(self, layer: KerasLayer, inputs: list[KerasTensor]) -> list[KerasTensor]:
         """The outputs of a model for given inputs."""
         return self._functional(layer, inputs) if "input_layers" in layer.config else self._sequential(layer, inputs)
 
-    def _sequential(self, layer: Layer, inputs: list[Value]) -> list[Value]:
+    def _sequential(self, layer: KerasLayer, inputs: list[KerasTensor]) -> list[KerasTensor]:
         values = inputs
         for index, row in enumerate(_rows(layer.config)):
             inner = self._layer(row, layer, f"layer{index}")
@@ -82,7 +82,7 @@ class Network:
                 values = self.apply(inner, values, {})
         return values
 
-    def _functional(self, layer: Layer, inputs: list[Value]) -> list[Value]:
+    def _functional(self, layer: KerasLayer, inputs: list[KerasTensor]) -> list[KerasTensor]:
         entries = list(references(layer.config.get("input_layers", [])))
         if len(entries) != len(inputs):
             raise BadInput(f"{self.label}: {layer.name} has {len(entries)} inputs, got {len(inputs)}")
@@ -104,7 +104,7 @@ class Network:
             outputs.append(value)
         return outputs
 
-    def _uses(self, layer: Layer) -> Iterator[_Use]:
+    def _uses(self, layer: KerasLayer) -> Iterator[_Use]:
         rows = list(_rows(layer.config))
         declared = declared_shapes(rows)
         for index, row in enumerate(rows):
@@ -124,17 +124,17 @@ class Network:
         outputs_so_far.add(use.name, use.number, self.apply(use.layer, ready, use.arguments))
         return True
 
-    def _layer(self, row: Mapping[str, Any], parent: Layer, fallback: str) -> Layer:
+    def _layer(self, row: Mapping[str, Any], parent: KerasLayer, fallback: str) -> KerasLayer:
         config, class_name = row.get("config"), row.get("class_name")
         if not isinstance(class_name, str) or not isinstance(config, Mapping):
             raise BadInput(f"{self.label}: a layer in {parent.name} has no class_name or config")
         name = str(config.get("name") or row.get("name") or fallback)
         trainable = parent.trainable and bool(config.get("trainable", True))
-        return Layer(class_name.rpartition(">")[2], name, config, trainable, str(row.get("module") or ""))
+        return KerasLayer(class_name.rpartition(">")[2], name, config, trainable, str(row.get("module") or ""))
 
     # ---- layers ---------------------------------------------------------------------------------
 
-    def apply(self, layer: Layer, values: list[Value], arguments: Mapping[str, Any]) -> list[Value]:
+    def apply(self, layer: KerasLayer, values: list[KerasTensor], arguments: Mapping[str, Any]) -> list[KerasTensor]:
         """The outputs of one use of a layer."""
         with naming(f"{self.label}: layer {layer.name!r} ({layer.class_name})", self.label):
             results = self._results(layer, values, arguments)
@@ -142,11 +142,11 @@ class Network:
         self.shapes.setdefault(path, []).extend(value.shape for value in results)
         return results
 
-    def _results(self, layer: Layer, values: list[Value], arguments: Mapping[str, Any]) -> list[Value]:
+    def _results(self, layer: KerasLayer, values: list[KerasTensor], arguments: Mapping[str, Any]) -> list[KerasTensor]:
         if isinstance(layer.config.get("layers"), list):
             with self._inside(layer.name):
                 return self.run(layer, values)
-        call = Call(self.b, layer, values, self.notes, arguments)
+        call = KerasCall(self.b, layer, values, self.notes, arguments)
         if layer.class_name in WRAPPERS:
             return self._wrapped(call)
         rule = RULES.get(layer.class_name)
@@ -156,9 +156,9 @@ class Network:
         if rule is None:
             return self._opaque(call)
         results = rule(call)
-        return [results] if isinstance(results, Value) else list(results)
+        return [results] if isinstance(results, KerasTensor) else list(results)
 
-    def _opaque(self, call: Call) -> list[Value]:
+    def _opaque(self, call: KerasCall) -> list[KerasTensor]:
         """A layer without a rule, costed by its bytes: its output has the shape its consumers recorded, else its
         input's.
         """
@@ -179,7 +179,7 @@ class Network:
         """Open sizes (0) from the input: the batch, or the dimension in the same place."""
         return tuple(n or (input_shape[i] if i < len(input_shape) else 1) for i, n in enumerate(shape))
 
-    def _wrapped(self, call: Call) -> list[Value]:
+    def _wrapped(self, call: KerasCall) -> list[KerasTensor]:
         """A layer around a layer: once per step of time (TimeDistributed), or as it is (normalised weights)."""
         row = call.option("layer")
         if not isinstance(row, Mapping):

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from math import prod
 
-from epochcast.describe.capture.keras.keras_call import Call, Value, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasTensor, plain
 from epochcast.describe.graph.op_kinds import Attention, Elementwise, Matmul, Reduce, Softmax
 from epochcast.describe.graph.tensor import Tensor
 
 
-def _projected(call: Call, name: str, x: Tensor, heads: int, width: int) -> Tensor:
+def _projected(call: KerasCall, name: str, x: Tensor, heads: int, width: int) -> Tensor:
     weights = [call.weight(f"{name}_kernel", (heads * width, x.shape[-1]))]
     if call.flag("use_bias", True):
         weights.append(call.weight(f"{name}_bias", (heads * width,)))
@@ -17,7 +17,7 @@ def _projected(call: Call, name: str, x: Tensor, heads: int, width: int) -> Tens
     return call.reshaped(plain(y), (x.shape[0], heads, rows, width), "transpose").tensor
 
 
-def _out(call: Call, mixed: Tensor, query: Tensor, features: Sequence[int]) -> Value:
+def _out(call: KerasCall, mixed: Tensor, query: Tensor, features: Sequence[int]) -> KerasTensor:
     joined = call.reshaped(plain(mixed), (*query.shape[:-1], mixed.shape[1] * mixed.shape[-1]), "transpose").tensor
     size = prod(features)
     weights = [call.weight("output_kernel", (size, joined.shape[-1]))]
@@ -27,7 +27,7 @@ def _out(call: Call, mixed: Tensor, query: Tensor, features: Sequence[int]) -> V
     return plain(y) if len(features) == 1 else call.reshaped(plain(y), (*joined.shape[:-1], *features))
 
 
-def _sources(call: Call) -> tuple[Tensor, Tensor, Tensor]:
+def _sources(call: KerasCall) -> tuple[Tensor, Tensor, Tensor]:
     """query, value, key in Keras' order of arguments; a missing key is the value."""
     query = call.values[0].plain
     value = call.values[1].plain if len(call.values) > 1 else query
@@ -35,7 +35,7 @@ def _sources(call: Call) -> tuple[Tensor, Tensor, Tensor]:
     return query, value, key
 
 
-def multi_head(call: Call) -> Sequence[Value]:
+def multi_head(call: KerasCall) -> Sequence[KerasTensor]:
     """num_heads of key_dim (value_dim for values), a projection for each and one behind."""
     query, value, key = _sources(call)
     heads, width = call.count("num_heads"), call.count("key_dim")
@@ -46,7 +46,7 @@ def multi_head(call: Call) -> Sequence[Value]:
     return _mixed(call, query, q, k, v)
 
 
-def grouped_query(call: Call) -> Sequence[Value]:
+def grouped_query(call: KerasCall) -> Sequence[KerasTensor]:
     """Many query heads over few key and value heads."""
     query, value, key = _sources(call)
     heads, kv_heads, width = call.count("num_query_heads"), call.count("num_key_value_heads"), call.count("head_dim")
@@ -56,7 +56,7 @@ def grouped_query(call: Call) -> Sequence[Value]:
     return _mixed(call, query, q, k, v)
 
 
-def _mixed(call: Call, query: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Value]:
+def _mixed(call: KerasCall, query: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Sequence[KerasTensor]:
     causal = bool(call.arguments.get("use_causal_mask"))
     kind = Attention(causal, dropout=float(call.option("dropout", 0.0) or 0.0) > 0)
     mixed = call.op(kind, [q, k, v], [(*q.shape[:-1], v.shape[-1])])[0]
@@ -69,7 +69,7 @@ def _mixed(call: Call, query: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Sequen
     return [result, plain(scores)]
 
 
-def luong(call: Call) -> Value:
+def luong(call: KerasCall) -> KerasTensor:
     """softmax(q·kᵀ)·v; `use_scale` learns one factor, score_mode "concat" one more."""
     query, value, key = _sources(call)
     if call.flag("use_scale", False):
@@ -82,7 +82,7 @@ def luong(call: Call) -> Value:
     return call.reshaped(plain(mixed), shape)
 
 
-def bahdanau(call: Call) -> Value:
+def bahdanau(call: KerasCall) -> KerasTensor:
     """softmax(Σ tanh(q + k))·v; `use_scale` learns one factor per feature."""
     query, value, key = _sources(call)
     n, rows, width = query.shape

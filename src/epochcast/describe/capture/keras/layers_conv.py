@@ -6,14 +6,14 @@ more behind than before); transposed "valid" n·s + max(reach − s, 0), "same" 
 
 from collections.abc import Sequence
 
-from epochcast.describe.capture.keras.keras_call import Call, Shape, Value, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasTensor, Shape, plain
 from epochcast.describe.capture.keras.layers_core import Rule
 from epochcast.describe.graph.op_kinds import Conv, Pool
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput
 
 
-def _window(call: Call, spatial: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Shape, Shape]:
+def _window(call: KerasCall, spatial: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Shape, Shape]:
     """(padding before, output sizes)"""
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     match str(call.option("padding", "valid")).casefold():
@@ -28,7 +28,7 @@ def _window(call: Call, spatial: Shape, kernel: Shape, stride: Shape, dilation: 
             raise BadInput(f"no padding called {other!r}; known: causal, same, valid")
 
 
-def conv(call: Call) -> Value:
+def conv(call: KerasCall) -> KerasTensor:
     """filters, kernel_size, strides, padding, dilation_rate, groups, use_bias, activation."""
     x, filters, groups = call.image(), call.count("filters"), int(call.option("groups", 1))
     dims = len(x.shape) - 2
@@ -41,12 +41,12 @@ def conv(call: Call) -> Value:
     return call.activated(_convolved(call, x, kernel, groups, filters, weights))
 
 
-def depthwise(call: Call) -> Value:
+def depthwise(call: KerasCall) -> KerasTensor:
     """depth_multiplier filters per channel."""
     return call.activated(_depthwise(call, call.flag("use_bias", True), "kernel"))
 
 
-def separable(call: Call) -> Value:
+def separable(call: KerasCall) -> KerasTensor:
     """Depthwise, then 1x1 to `filters`."""
     middle, filters = _depthwise(call, False, "depthwise_kernel"), call.count("filters")
     x = middle.image(call.channels_first)
@@ -59,7 +59,7 @@ def separable(call: Call) -> Value:
     return call.activated(call.from_image(y[0]))
 
 
-def _depthwise(call: Call, bias: bool, name: str) -> Value:
+def _depthwise(call: KerasCall, bias: bool, name: str) -> KerasTensor:
     x, multiplier = call.image(), int(call.option("depth_multiplier", 1))
     into, kernel = x.shape[1], call.sizes("kernel_size", len(x.shape) - 2)
     weights = [call.weight(name, (into * multiplier, 1, *kernel))]
@@ -68,7 +68,9 @@ def _depthwise(call: Call, bias: bool, name: str) -> Value:
     return _convolved(call, x, kernel, into, into * multiplier, weights)
 
 
-def _convolved(call: Call, x: Tensor, kernel: Shape, groups: int, filters: int, weights: Sequence[Tensor]) -> Value:
+def _convolved(
+    call: KerasCall, x: Tensor, kernel: Shape, groups: int, filters: int, weights: Sequence[Tensor]
+) -> KerasTensor:
     dims = len(kernel)
     stride, dilation = call.sizes("strides", dims), call.sizes("dilation_rate", dims)
     before, sizes = _window(call, x.shape[2:], kernel, stride, dilation)
@@ -76,7 +78,7 @@ def _convolved(call: Call, x: Tensor, kernel: Shape, groups: int, filters: int, 
     return call.from_image(y[0])
 
 
-def transposed(call: Call) -> Value:
+def transposed(call: KerasCall) -> KerasTensor:
     """Conv1DTranspose to Conv3DTranspose."""
     x, filters = call.image(), call.count("filters")
     dims = len(x.shape) - 2
@@ -102,7 +104,7 @@ def transposed(call: Call) -> Value:
 def pool(style: str) -> Rule:
     """pool_size, strides (as the pool), padding."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: KerasCall) -> KerasTensor:
         x = call.image()
         dims = len(x.shape) - 2
         window = call.sizes("pool_size", dims, 2)
@@ -119,7 +121,7 @@ def pool(style: str) -> Rule:
 def global_pool(style: str) -> Rule:
     """Everything but the channels; `keepdims` keeps positions of size one."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: KerasCall) -> KerasTensor:
         x = call.image()
         one = (1,) * (len(x.shape) - 2)
         zero = (0,) * len(one)
@@ -132,7 +134,7 @@ def global_pool(style: str) -> Rule:
 def adaptive_pool(style: str) -> Rule:
     """Pooling to a given output size."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: KerasCall) -> KerasTensor:
         x = call.image()
         size, zero = call.sizes("output_size", len(x.shape) - 2), (0,) * (len(x.shape) - 2)
         return call.from_image(call.op(Pool(style, zero, zero, zero), [x], [(*x.shape[:2], *size)])[0])

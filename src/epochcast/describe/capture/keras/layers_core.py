@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from epochcast.describe.capture.keras.keras_call import Call, Value, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasTensor, plain
 from epochcast.describe.graph.op_kinds import Elementwise, Embedding, Matmul, Softmax
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import BadInput
 
-Rule = Callable[[Call], "Value | Sequence[Value]"]
+Rule = Callable[[KerasCall], "KerasTensor | Sequence[KerasTensor]"]
 
 
-def dense(call: Call) -> Value:
+def dense(call: KerasCall) -> KerasTensor:
     """x·W + b over the last dimension."""
     x, units = call.x.plain, call.count("units")
     weights = [call.weight("kernel", (units, x.shape[-1]))]
@@ -22,7 +22,7 @@ def dense(call: Call) -> Value:
     return call.activated(plain(y[0]))
 
 
-def einsum_dense(call: Call) -> Value:
+def einsum_dense(call: KerasCall) -> KerasTensor:
     """A product by an equation "abc,cde->abde": labels of the weight that the input lacks are its columns."""
     x, equation = call.x.plain, str(call.option("equation")).replace(" ", "")
     left, _, right = equation.partition("->")
@@ -55,14 +55,14 @@ def einsum_dense(call: Call) -> Value:
     return call.activated(call.reshaped(plain(y[0]), shape))
 
 
-def embedding(call: Call) -> Value:
+def embedding(call: KerasCall) -> KerasTensor:
     """Rows of a learned table."""
     ids, width = call.x.plain, call.count("output_dim")
     table = call.weight("embeddings", (call.count("input_dim"), width))
     return plain(call.op(Embedding(), [ids], [(*ids.shape, width)], [table])[0])
 
 
-def reversible_embedding(call: Call) -> Value:
+def reversible_embedding(call: KerasCall) -> KerasTensor:
     """Rows of a table, or (reverse) the product with it, which gives logits."""
     if not call.arguments.get("reverse"):
         return embedding(call)
@@ -72,12 +72,12 @@ def reversible_embedding(call: Call) -> Value:
     return plain(call.op(Matmul(transpose_b=True), [x], [(*x.shape[:-1], rows)], [table])[0])
 
 
-def activation(call: Call) -> Value:
+def activation(call: KerasCall) -> KerasTensor:
     """The function its config names."""
     return call.activated(call.x)
 
 
-def softmax(call: Call) -> Value:
+def softmax(call: KerasCall) -> KerasTensor:
     """Over an axis."""
     x = call.x.plain
     return plain(call.op(Softmax("log" in call.layer.class_name.casefold()), [x], [x.shape])[0])
@@ -88,12 +88,12 @@ def each(function: str) -> Rule:
     return lambda call: call.each(function)
 
 
-def relu(call: Call) -> Value:
+def relu(call: KerasCall) -> KerasTensor:
     """relu, or relu6 where it has a ceiling."""
     return call.each("relu6" if call.layer.config.get("max_value") else "relu")
 
 
-def prelu(call: Call) -> Value:
+def prelu(call: KerasCall) -> KerasTensor:
     """A learned slope per element, shared over some axes."""
     shared = {int(a) for a in call.option("shared_axes", [])}
     shape = tuple(1 if i in shared else n for i, n in enumerate(call.x.shape) if i)
@@ -101,7 +101,7 @@ def prelu(call: Call) -> Value:
     return plain(call.op(Elementwise("prelu"), [x], [x.shape], [call.weight("alpha", shape)])[0])
 
 
-def dropout(call: Call) -> Value:
+def dropout(call: KerasCall) -> KerasTensor:
     """Writes the result and a mask; a rate of zero does nothing."""
     if not call.option("rate", 0.5):
         return call.x
@@ -109,18 +109,18 @@ def dropout(call: Call) -> Value:
     return call.like(call.x, call.op(Elementwise("dropout"), [x], [x.shape, x.shape], (), [x.dtype, DType.BOOL])[0])
 
 
-def same(call: Call) -> "Value | Sequence[Value]":
+def same(call: KerasCall) -> "KerasTensor | Sequence[KerasTensor]":
     """What does no work in training or belongs to the loss: masking, regularisation, identity."""
     return call.values if len(call.values) > 1 else call.x
 
 
-def scale(call: Call) -> Value:
+def scale(call: KerasCall) -> KerasTensor:
     """LayerScale: a learned factor per channel."""
     x = call.x.plain
     return plain(call.op(Elementwise("mul"), [x], [x.shape], [call.weight("gamma", (x.shape[-1],))])[0])
 
 
-def custom_scale(call: Call) -> Value:
+def custom_scale(call: KerasCall) -> KerasTensor:
     """inputs[0] + inputs[1]·scale, as Inception-ResNet-v2 joins its branches."""
     a, b = (v.tensor for v in call.values[:2])
     scaled = call.op(Elementwise("mul"), [b], [b.shape])[0]

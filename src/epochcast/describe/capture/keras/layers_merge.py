@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from numpy import broadcast_shapes
 
-from epochcast.describe.capture.keras.keras_call import Call, Shape, Value, moved, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasTensor, Shape, moved, plain
 from epochcast.describe.capture.keras.layers_core import Rule
 from epochcast.describe.graph.op_kinds import Copy, Elementwise, Matmul, Reduce
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput
 
 
-def _layout(values: Sequence[Value], shape: Shape) -> tuple[list[Tensor], Shape, bool]:
+def _layout(values: Sequence[KerasTensor], shape: Shape) -> tuple[list[Tensor], Shape, bool]:
     """Tensors and result in one layout: channels in front where every image has them there."""
     is_image = all(v.is_image for v in values) and len(shape) == len(values[0].shape)
     return [v.tensor if is_image else v.plain for v in values], moved(shape) if is_image else shape, is_image
@@ -21,7 +21,7 @@ def _layout(values: Sequence[Value], shape: Shape) -> tuple[list[Tensor], Shape,
 def joined(function: str) -> Rule:
     """Add, Multiply, …: pair by pair, broadcast. With a number instead of a second tensor it is a function of one."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: KerasCall) -> KerasTensor:
         result = call.x
         if len(call.values) == 1:
             return call.each(function)
@@ -31,22 +31,22 @@ def joined(function: str) -> Rule:
             except ValueError:
                 raise BadInput(f"{result.shape[1:]} and {other.shape[1:]} do not fit") from None
             inputs, tensor_shape, is_image = _layout([result, other], shape)
-            result = Value(call.op(Elementwise(function), inputs, [tensor_shape])[0], shape, is_image)
+            result = KerasTensor(call.op(Elementwise(function), inputs, [tensor_shape])[0], shape, is_image)
         return result
 
     return rule
 
 
-def average(call: Call) -> Value:
+def average(call: KerasCall) -> KerasTensor:
     """A sum and a division."""
     return call.each("div", call.like(total := _value(joined("add")(call)), total.tensor))
 
 
-def _value(result: "Value | Sequence[Value]") -> Value:
-    return result if isinstance(result, Value) else result[0]
+def _value(result: "KerasTensor | Sequence[KerasTensor]") -> KerasTensor:
+    return result if isinstance(result, KerasTensor) else result[0]
 
 
-def concatenate(call: Call) -> Value:
+def concatenate(call: KerasCall) -> KerasTensor:
     """Along `axis`; everything is copied."""
     first = call.x
     axis = int(call.option("axis", call.arguments.get("1", -1))) % len(first.shape)
@@ -58,10 +58,12 @@ def concatenate(call: Call) -> Value:
             raise BadInput(f"it joins {shapes}, which do not fit")
     shape = tuple(sum(v.shape[axis] for v in call.values) if i == axis else n for i, n in enumerate(first.shape))
     inputs, tensor_shape, is_image = _layout(call.values, shape)
-    return Value(call.op(Copy("concatenate"), inputs, [tensor_shape], (), [first.tensor.dtype])[0], shape, is_image)
+    return KerasTensor(
+        call.op(Copy("concatenate"), inputs, [tensor_shape], (), [first.tensor.dtype])[0], shape, is_image
+    )
 
 
-def dot(call: Call) -> Value:
+def dot(call: KerasCall) -> KerasTensor:
     """A batched product over one axis of each."""
     a, b = (v.plain for v in call.values[:2])
     axes_option = call.option("axes", -1)
@@ -86,7 +88,7 @@ def _size(sizes: Sequence[int]) -> int:
     return result
 
 
-def matmul(call: Call) -> Value:
+def matmul(call: KerasCall) -> KerasTensor:
     """The product of two computed tensors."""
     a, b = (v.plain for v in call.values[:2])
     lead = tuple(broadcast_shapes(a.shape[:-2], b.shape[:-2]))
@@ -96,7 +98,7 @@ def matmul(call: Call) -> Value:
 def reduce(function: str) -> Rule:
     """Over `axis` (all but the batch where there is none)."""
 
-    def rule(call: Call) -> Value:
+    def rule(call: KerasCall) -> KerasTensor:
         x = call.x.plain
         axis = call.option("axis", call.arguments.get("1"))
         axes = range(len(x.shape)) if axis is None else [axis] if isinstance(axis, int) else axis

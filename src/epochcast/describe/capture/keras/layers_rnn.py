@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from epochcast.describe.capture.keras.keras_call import Call, Layer, Value, back, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasLayer, KerasTensor, back, plain
 from epochcast.describe.capture.keras.layers_conv import _window
 from epochcast.describe.graph.op_kinds import Conv, Elementwise, Recurrent
 from epochcast.describe.graph.tensor import Tensor
@@ -25,7 +25,7 @@ def _cell(class_name: str) -> str:
     return _CELLS[class_name]
 
 
-def _weights(call: Call, cell: str, config: Mapping[str, Any], width: int, prefix: str = "") -> list[Tensor]:
+def _weights(call: KerasCall, cell: str, config: Mapping[str, Any], width: int, prefix: str = "") -> list[Tensor]:
     units = int(config["units"])
     gates = {"lstm": 4, "gru": 3}.get(cell, 1)
     weights = [
@@ -38,21 +38,21 @@ def _weights(call: Call, cell: str, config: Mapping[str, Any], width: int, prefi
     return weights
 
 
-def _sequence(call: Call, class_name: str, config: Mapping[str, Any], x: Tensor, prefix: str = "") -> Tensor:
+def _sequence(call: KerasCall, class_name: str, config: Mapping[str, Any], x: Tensor, prefix: str = "") -> Tensor:
     """(N, T, units) of one cell over (N, T, I)."""
     cell, units = _cell(class_name), int(config["units"])
     weights = _weights(call, cell, config, x.shape[-1], prefix)
     return call.op(Recurrent(cell, units, 1), [x], [(*x.shape[:2], units)], weights)[0]
 
 
-def _tokens(call: Call) -> Tensor:
+def _tokens(call: KerasCall) -> Tensor:
     x = call.x.plain
     if len(x.shape) != 3:
         raise BadInput(f"it needs (steps, features), got {x.shape[1:]}")
     return x
 
 
-def _finished(call: Call, config: Mapping[str, Any], y: Tensor, states: int) -> list[Value]:
+def _finished(call: KerasCall, config: Mapping[str, Any], y: Tensor, states: int) -> list[KerasTensor]:
     """The sequence or its last step, and the states if the config asks for them."""
     last = (y.shape[0], y.shape[2])
     first = plain(y) if config.get("return_sequences") else call.reshaped(plain(y), last, "slice")
@@ -61,14 +61,14 @@ def _finished(call: Call, config: Mapping[str, Any], y: Tensor, states: int) -> 
     return [first, *(call.reshaped(plain(y), last, "slice") for _ in range(states))]
 
 
-def recurrent(call: Call) -> Sequence[Value]:
+def recurrent(call: KerasCall) -> Sequence[KerasTensor]:
     """LSTM, GRU, SimpleRNN."""
     name = call.layer.class_name
     y = _sequence(call, name, call.layer.config, _tokens(call))
     return _finished(call, call.layer.config, y, 2 if _cell(name) == "lstm" else 1)
 
 
-def around_cells(call: Call) -> Sequence[Value]:
+def around_cells(call: KerasCall) -> Sequence[KerasTensor]:
     """RNN(cell): one cell, or several stacked."""
     cell_option = call.option("cell")
     cells = cell_option if isinstance(cell_option, list) else [cell_option]
@@ -81,7 +81,7 @@ def around_cells(call: Call) -> Sequence[Value]:
     return _finished(call, call.layer.config, x, len(cells))
 
 
-def bidirectional(call: Call) -> Sequence[Value]:
+def bidirectional(call: KerasCall) -> Sequence[KerasTensor]:
     """Both directions at once; the results are joined, added, multiplied, averaged or returned separately."""
     row = call.option("layer")
     inner, name = row["config"], row["class_name"]
@@ -110,10 +110,10 @@ def _flags(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: config.get(key) for key in ("return_sequences", "return_state")}
 
 
-def conv_lstm(call: Call) -> Sequence[Value]:
+def conv_lstm(call: KerasCall) -> Sequence[KerasTensor]:
     """ConvLSTM1D to 3D: per step a convolution of the input and one of the state; steps are folded into the batch."""
     n, steps = call.x.shape[:2]
-    inside = Call(
+    inside = KerasCall(
         call.b, _without_activation(call.layer), [call.reshaped(call.x, (n * steps, *call.x.shape[2:]))], call.notes
     )
     x = inside.image()
@@ -139,6 +139,6 @@ def conv_lstm(call: Call) -> Sequence[Value]:
     return [last, *(call.reshaped(sequence, (n, *shape[1:]), "slice") for _ in range(states))]
 
 
-def _without_activation(layer: Layer) -> Layer:
+def _without_activation(layer: KerasLayer) -> KerasLayer:
     """The same layer without its activation (it belongs to the gates)."""
     return replace(layer, config={**layer.config, "activation": None})

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from epochcast.describe.capture.keras.keras_call import Call, Shape, Value, plain
+from epochcast.describe.capture.keras.keras_call import KerasCall, KerasTensor, Shape, plain
 from epochcast.describe.capture.keras.layers_core import Rule
 from epochcast.describe.graph.op_kinds import Copy, Gather
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import BadInput
 
 
-def flatten(call: Call) -> Value:
+def flatten(call: KerasCall) -> KerasTensor:
     """One dimension per sample."""
     return call.reshaped(call.x, (call.x.shape[0], prod(call.x.shape[1:])), "flatten")
 
 
-def reshape(call: Call) -> Value:
+def reshape(call: KerasCall) -> KerasTensor:
     """target_shape without the batch (a layer), or newshape with it (an operation); one size may be -1."""
     x = call.x
     target = call.option("target_shape")
@@ -33,7 +33,7 @@ def reshape(call: Call) -> Value:
     return call.reshaped(x, (x.shape[0], *shape))
 
 
-def permute(call: Call) -> Value:
+def permute(call: KerasCall) -> KerasTensor:
     """Dimensions in another order."""
     x = call.x
     dims = call.option("dims")
@@ -45,7 +45,7 @@ def permute(call: Call) -> Value:
     return call.reshaped(x, tuple(x.shape[int(i)] for i in order), "permute")
 
 
-def repeat_vector(call: Call) -> Value:
+def repeat_vector(call: KerasCall) -> KerasTensor:
     """(N, F) → (N, n, F)"""
     n, features = call.x.shape
     return plain(call.op(Copy("repeat"), [call.x.plain], [(n, call.count("n"), features)])[0])
@@ -63,7 +63,7 @@ def _pairs(value: Any, dims: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def zero_padding(call: Call) -> Value:
+def zero_padding(call: KerasCall) -> KerasTensor:
     """More positions before and after."""
     x = call.image()
     pairs = _pairs(call.option("padding", 1), len(x.shape) - 2)
@@ -71,7 +71,7 @@ def zero_padding(call: Call) -> Value:
     return call.from_image(call.op(Copy("pad"), [x], [(*x.shape[:2], *sizes)])[0])
 
 
-def cropping(call: Call) -> Value:
+def cropping(call: KerasCall) -> KerasTensor:
     """Fewer positions: a slice."""
     x = call.image()
     pairs = _pairs(call.option("cropping", 0), len(x.shape) - 2)
@@ -80,7 +80,7 @@ def cropping(call: Call) -> Value:
         return call.from_image(call.b.view(x, (*x.shape[:2], *sizes), "slice"))
 
 
-def up_sampling(call: Call) -> Value:
+def up_sampling(call: KerasCall) -> KerasTensor:
     """`size` times as many positions."""
     x = call.image()
     times = call.sizes("size", len(x.shape) - 2, 2)
@@ -90,26 +90,26 @@ def up_sampling(call: Call) -> Value:
     )
 
 
-def resizing(call: Call) -> Value:
+def resizing(call: KerasCall) -> KerasTensor:
     """To height and width."""
     x = call.image()
     shape = (*x.shape[:2], call.count("height"), call.count("width"))
     return call.from_image(call.op(Gather("interpolate"), [x], [shape])[0])
 
 
-def crop_to(call: Call) -> Value:
+def crop_to(call: KerasCall) -> KerasTensor:
     """A part of height and width: a slice."""
     x = call.image()
     with call.b.scope(call.layer.name):
         return call.from_image(call.b.view(x, (*x.shape[:2], call.count("height"), call.count("width")), "slice"))
 
 
-def scattered(call: Call) -> Value:
+def scattered(call: KerasCall) -> KerasTensor:
     """Random rotations, zooms and the like: every element is read from another position."""
     return call.like(call.x, call.op(Gather("interpolate"), [call.x.tensor], [call.x.tensor.shape])[0])
 
 
-def lookup(call: Call) -> Value:
+def lookup(call: KerasCall) -> KerasTensor:
     """Words or numbers to indices (or, by output_mode, to one row of counts per sample)."""
     x = call.x.plain
     mode = str(call.option("output_mode", "int"))
@@ -124,7 +124,7 @@ def lookup(call: Call) -> Value:
     return plain(call.op(Copy("one_hot"), [x], [(*lead, int(depth))], (), [DType.FLOAT32])[0])
 
 
-def squeeze(call: Call) -> Value:
+def squeeze(call: KerasCall) -> KerasTensor:
     """Without dimensions of size one."""
     axis = call.option("axis", call.arguments.get("1"))
     squeezed_axes = {int(a) % len(call.x.shape) for a in ([axis] if isinstance(axis, int) else axis or [])}
@@ -133,7 +133,7 @@ def squeeze(call: Call) -> Value:
     return call.reshaped(call.x, tuple(n for i, n in enumerate(call.x.shape) if i not in squeezed_axes), "squeeze")
 
 
-def expand_dims(call: Call) -> Value:
+def expand_dims(call: KerasCall) -> KerasTensor:
     """One more dimension of size one."""
     axis = int(call.option("axis", call.arguments.get("1", -1))) % (len(call.x.shape) + 1)
     return call.reshaped(call.x, (*call.x.shape[:axis], 1, *call.x.shape[axis:]), "unsqueeze")
@@ -142,7 +142,7 @@ def expand_dims(call: Call) -> Value:
 def declared(function: str) -> Rule:
     """A view whose shape its consumers recorded (slices, splits, broadcasts)."""
 
-    def rule(call: Call) -> Sequence[Value]:
+    def rule(call: KerasCall) -> Sequence[KerasTensor]:
         shapes = [shape for shape in call.layer.declared if shape]
         if not shapes:
             raise BadInput("the shape of its result is not in the file")

@@ -7,7 +7,7 @@ from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.onnx.batch_binding import Binding, bind
 from epochcast.describe.capture.onnx.onnx_file import File, read_file
 from epochcast.describe.capture.onnx.onnx_rules import RULES
-from epochcast.describe.capture.onnx.onnx_walk import Value, Walk
+from epochcast.describe.capture.onnx.onnx_walk import OnnxValue, OnnxWalk
 from epochcast.describe.capture.read_errors import naming
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.op_kinds import Conv, Norm
@@ -23,7 +23,7 @@ def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> B
         binding = bind(file, input_shape)
         reference = None
         if binding.exported_batch is not None:
-            walk = Walk(file, binding, binding.exported_batch, None)
+            walk = OnnxWalk(file, binding, binding.exported_batch, None)
             walk.run(RULES)
             reference = walk.values
         build = partial(_build, file, binding, reference)
@@ -31,8 +31,8 @@ def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> B
     return BuiltModel(file.name, build, file.label)
 
 
-def _build(file: File, binding: Binding, reference: dict[str, Value] | None, batch: int) -> Graph:
-    walk = Walk(file, binding, batch, reference)
+def _build(file: File, binding: Binding, reference: dict[str, OnnxValue] | None, batch: int) -> Graph:
+    walk = OnnxWalk(file, binding, batch, reference)
     walk.run(RULES)
     results = [walk.values[name] for name in file.outputs if name in walk.values]
     outputs = [value.tensor for value in results if value.tensor is not None and value.dtype.is_float and value.shape]
@@ -41,7 +41,7 @@ def _build(file: File, binding: Binding, reference: dict[str, Value] | None, bat
     return walk.b.finish(outputs, notes=(*walk.notes, *_folded_note(walk)))
 
 
-def _folded_note(walk: Walk) -> tuple[str, ...]:
+def _folded_note(walk: OnnxWalk) -> tuple[str, ...]:
     """Exporters for inference fold batch normalisation into convolutions; training it is then missing from the file."""
     kinds = {type(op.kind) for op in walk.b.ops}
     convolutions = sum(isinstance(op.kind, Conv) for op in walk.b.ops)

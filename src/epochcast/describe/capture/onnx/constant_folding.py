@@ -21,33 +21,33 @@ def fold(op: str, arrays: list[Array], attributes: Mapping[str, Any]) -> list[Ar
         return None
     try:
         result = rule(arrays, attributes)
-    except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError, _TooLarge):
+    except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError, _TooLargeToFold):
         return None
     outputs = result if isinstance(result, list) else [result]
     return outputs if all(a.size <= MOST_VALUES for a in outputs) else None
 
 
-class _TooLarge(Exception):
+class _TooLargeToFold(Exception):
     pass
 
 
 def _check_broadcast(arrays: list[Array]) -> None:
     """Some small arrays, each along another axis, come to a huge one."""
     if prod(np.broadcast_shapes(*[a.shape for a in arrays])) > MOST_VALUES:
-        raise _TooLarge
+        raise _TooLargeToFold
 
 
 def _gather(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
     data, indices = arrays
     axis = int(attributes.get("axis", 0))
     if data.size // max(1, data.shape[axis]) * indices.size > MOST_VALUES:
-        raise _TooLarge
+        raise _TooLargeToFold
     return np.take(data, indices.astype(np.int64), axis=axis)
 
 
 def _full(shape: tuple[int, ...], value: Any) -> Array:
     if prod(shape) > MOST_VALUES:
-        raise _TooLarge
+        raise _TooLargeToFold
     return np.full(shape, value)
 
 
@@ -117,20 +117,20 @@ def _constant_of_shape(arrays: list[Array], attributes: Mapping[str, Any]) -> Ar
 def _expand(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
     shape = np.broadcast_shapes(arrays[0].shape, tuple(int(n) for n in arrays[1]))
     if prod(shape) > MOST_VALUES:
-        raise _TooLarge
+        raise _TooLargeToFold
     return np.broadcast_to(arrays[0], shape)
 
 
 def _tile(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
     if arrays[0].size * prod(int(n) for n in arrays[1]) > MOST_VALUES:
-        raise _TooLarge
+        raise _TooLargeToFold
     return np.tile(arrays[0], tuple(int(n) for n in arrays[1]))
 
 
 def _range(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
     start, stop, step = (a.reshape(-1)[0] for a in arrays)
     if abs((stop - start) / step) > MOST_VALUES:
-        raise _TooLarge
+        raise _TooLargeToFold
     return np.arange(start, stop, step)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from numpy import broadcast_shapes
 
 from epochcast.describe.capture.onnx.onnx_products import window
-from epochcast.describe.capture.onnx.onnx_walk import Call, Rule, Value
+from epochcast.describe.capture.onnx.onnx_walk import OnnxCall, OnnxValue, Rule
 from epochcast.describe.graph.op_kinds import Elementwise, Norm, Pool, Reduce, Softmax
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput
@@ -19,7 +19,7 @@ _COMPARISONS = frozenset(
 def unary(function: str) -> Rule:
     """One input, one function."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x = call.data(0)
         dtypes = [DType.BOOL if function in _COMPARISONS else x.dtype]
         return call.b.op(Elementwise(function), [x], [x.shape], dtypes=dtypes, name=call.layer)
@@ -27,7 +27,7 @@ def unary(function: str) -> Rule:
     return rule
 
 
-def clip(call: Call) -> Sequence[Tensor | Value]:
+def clip(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
     """min and max by attribute or input; 0 and 6 is relu6."""
     low, high = (call.attribute(key, call.array(i)) for key, i in (("min", 1), ("max", 2)))
     is_relu6 = low is not None and high is not None and (float(low), float(high)) == (0.0, 6.0)
@@ -37,7 +37,7 @@ def clip(call: Call) -> Sequence[Tensor | Value]:
 def nary(function: str) -> Rule:
     """Broadcast arithmetic, pair by pair. A scalar is part of the kernel; a larger initialiser is learnt."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         values = _without_export_batch(call, [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)])
         shape = _joined(call, values)
         inputs = [call.walk.tensor(v) for v in values if not _is_scalar(v)]
@@ -54,7 +54,7 @@ def nary(function: str) -> Rule:
     return rule
 
 
-def where(call: Call) -> Sequence[Tensor]:
+def where(call: OnnxCall) -> Sequence[Tensor]:
     """An element of one of two inputs, chosen by a third."""
     values = _without_export_batch(call, [call.value(i) for i in range(3)])
     shape = _joined(call, values)
@@ -62,11 +62,11 @@ def where(call: Call) -> Sequence[Tensor]:
     return [_op(call, "where", inputs, shape)]
 
 
-def _is_scalar(value: Value) -> bool:
+def _is_scalar(value: OnnxValue) -> bool:
     return value.origin == "constant" and value.array is not None and value.array.size == 1
 
 
-def _without_export_batch(call: Call, values: list[Value]) -> list[Value]:
+def _without_export_batch(call: OnnxCall, values: list[OnnxValue]) -> list[OnnxValue]:
     """A constant that the export repeated for each sample (a mask) is broadcast instead, and is not learnt."""
     fixed, rank = call.walk.exported_batch, max(len(v.shape) for v in values)
     if not call.walk.is_rebound or fixed == 1 or all(v.origin != "data" for v in values):
@@ -79,7 +79,7 @@ def _without_export_batch(call: Call, values: list[Value]) -> list[Value]:
     ]
 
 
-def _joined(call: Call, values: Sequence[Value]) -> tuple[int, ...]:
+def _joined(call: OnnxCall, values: Sequence[OnnxValue]) -> tuple[int, ...]:
     try:
         return tuple(broadcast_shapes(*[v.shape for v in values]))
     except ValueError:
@@ -87,7 +87,7 @@ def _joined(call: Call, values: Sequence[Value]) -> tuple[int, ...]:
         raise BadInput(f"{call.place} joins {shapes}, which do not fit{fixed_batch_hint(call)}") from None
 
 
-def fixed_batch_hint(call: Call) -> str:
+def fixed_batch_hint(call: OnnxCall) -> str:
     """The end of the error for a file that was exported at one batch and does not work at another."""
     walk = call.walk
     if walk.is_rebound:
@@ -95,26 +95,26 @@ def fixed_batch_hint(call: Call) -> str:
     return "; if the batch was fixed by the export, export it with a dynamic batch dimension"
 
 
-def _op(call: Call, function: str, inputs: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:
+def _op(call: OnnxCall, function: str, inputs: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:
     main = next((t.dtype for t in inputs if t.dtype is not DType.BOOL), DType.FLOAT32)
     dtype = DType.BOOL if function in _COMPARISONS else main
     return call.b.op(Elementwise(function), inputs, [shape], dtypes=[dtype], name=call.layer)[0]
 
 
-def prelu(call: Call) -> Sequence[Tensor]:
+def prelu(call: OnnxCall) -> Sequence[Tensor]:
     """x where positive, a·x elsewhere; a is learnt."""
     x = call.data(0)
     return call.b.op(Elementwise("prelu"), [x], [x.shape], weights=[call.weight(1)], name=call.layer)
 
 
-def bias_gelu(call: Call) -> Sequence[Tensor]:
+def bias_gelu(call: OnnxCall) -> Sequence[Tensor]:
     """gelu(x + b), fused."""
     x = call.data(0)
     weights = [call.weight(1)] if call.has(1) else []
     return call.b.op(Elementwise("gelu"), [x], [x.shape], weights=weights, name=call.layer)
 
 
-def dropout(call: Call) -> Sequence[Tensor | Value]:
+def dropout(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
     """Writes the result and a mask; a ratio of zero does nothing."""
     ratio = call.attribute("ratio", call.array(1))
     if ratio is not None and float(ratio) == 0:
@@ -129,7 +129,7 @@ def dropout(call: Call) -> Sequence[Tensor | Value]:
 def norm(style: str) -> Rule:
     """Scale and shift are learnt; the running mean and variance of batch normalisation are not."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x = call.data(0)
         weights = [call.weight(i) for i in (1, 2) if call.has(i)]
         results = call.b.op(Norm(style), [x], [x.shape], weights=weights, name=call.layer)
@@ -138,7 +138,7 @@ def norm(style: str) -> Rule:
     return rule
 
 
-def _statistics(call: Call, style: str, y: Tensor) -> list[Tensor]:
+def _statistics(call: OnnxCall, style: str, y: Tensor) -> list[Tensor]:
     """Further outputs (running statistics in training mode, the mean of a row): small, made by the same kernel."""
     names = call.node.outputs[1:]
     lead = (y.shape[1],) if style == "batch" else (*y.shape[:-1], 1)
@@ -148,7 +148,7 @@ def _statistics(call: Call, style: str, y: Tensor) -> list[Tensor]:
 def skip_norm(style: str) -> Rule:
     """The contributed norm(x + skip) (+ bias)."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x = call.b.add(call.data(0), call.data(1), name=call.layer)
         y = call.b.op(
             Norm(style), [x], [x.shape], weights=[call.weight(i) for i in (2, 3) if call.has(i)], name=call.layer
@@ -169,7 +169,7 @@ def plain_norm(style: str) -> Rule:
 def pool(style: str) -> Rule:
     """A sliding window; max pooling keeps indices for its backward pass."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x, kernel = call.data(0), tuple(call.attribute("kernel_shape"))
         stride, _, before, _, sizes = window(call, kernel, x.shape[2:])
         shape = (*x.shape[:2], *sizes)
@@ -184,7 +184,7 @@ def pool(style: str) -> Rule:
 def global_pool(style: str) -> Rule:
     """All positions of a channel to one value."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x = call.data(0)
         zero = (0,) * (len(x.shape) - 2)
         return call.b.op(Pool(style, zero, zero, zero), [x], [(*x.shape[:2], *(1 for _ in zero))], name=call.layer)
@@ -192,7 +192,7 @@ def global_pool(style: str) -> Rule:
     return rule
 
 
-def softmax(call: Call) -> Sequence[Tensor]:
+def softmax(call: OnnxCall) -> Sequence[Tensor]:
     """Over one axis."""
     x = call.data(0)
     return call.b.op(Softmax(call.node.op == "LogSoftmax"), [x], [x.shape], name=call.layer)
@@ -201,7 +201,7 @@ def softmax(call: Call) -> Sequence[Tensor]:
 def reduce(function: str) -> Rule:
     """Over axes by attribute or input, or all. A mean over all positions of an image is a global pool."""
 
-    def rule(call: Call) -> Sequence[Tensor | Value]:
+    def rule(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
         x = call.data(0)
         rank = len(x.shape)
         axes = call.integers("axes", 1)
@@ -223,7 +223,7 @@ def reduce(function: str) -> Rule:
 def arg(function: str) -> Rule:
     """The index of the largest or smallest along an axis."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x, axis = call.data(0), call.attribute("axis", 0) % len(call.data(0).shape)
         keep = bool(call.attribute("keepdims", 1))
         shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape) if keep or i != axis)
@@ -232,7 +232,7 @@ def arg(function: str) -> Rule:
     return rule
 
 
-def topk(call: Call) -> Sequence[Tensor]:
+def topk(call: OnnxCall) -> Sequence[Tensor]:
     """The k largest along an axis, and where they are."""
     x, axis = call.data(0), call.attribute("axis", -1) % len(call.data(0).shape)
     k = call.integers("k", 1)
@@ -240,7 +240,7 @@ def topk(call: Call) -> Sequence[Tensor]:
     return call.b.op(Reduce("topk"), [x], [shape, shape], dtypes=[x.dtype, DType.INT64], name=call.layer)
 
 
-def cumsum(call: Call) -> Sequence[Tensor]:
+def cumsum(call: OnnxCall) -> Sequence[Tensor]:
     """As large as its input."""
     x = call.data(0)
     return call.b.op(Reduce("cumsum"), [x], [x.shape], dtypes=[x.dtype], name=call.layer)

@@ -48,7 +48,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Node:
+class OnnxNode:
     """One operator call of the file."""
 
     op: str
@@ -67,7 +67,7 @@ class File:
     label: str
     name: str
     opset: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[OnnxNode, ...]
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
     initializers: dict[str, Initializer]
@@ -127,7 +127,7 @@ def _printable(text: str | bytes) -> str:
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
-def _node(node: Any, index: int, label: str, opset: int) -> Node:
+def _node(node: Any, index: int, label: str, opset: int) -> OnnxNode:
     op = _printable(node.op_type)
     name = _printable(node.name) or f"{op}_{index}"
     if op in _CONTROL:
@@ -138,7 +138,7 @@ def _node(node: Any, index: int, label: str, opset: int) -> Node:
     if op in _QUANTISED:
         raise BadInput(f"{label}: node {name!r} is {op}: a quantised model is for inference; give the float model")
     attributes = _attributes(node, f"{label}: node {name!r} ({op})", opset)
-    return Node(op, node.domain, name, tuple(node.input), tuple(node.output), attributes, node)
+    return OnnxNode(op, node.domain, name, tuple(node.input), tuple(node.output), attributes, node)
 
 
 @dataclass(frozen=True)

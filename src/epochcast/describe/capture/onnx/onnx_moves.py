@@ -6,7 +6,7 @@ from math import prod
 
 from epochcast.describe.capture.onnx.onnx_elements import fixed_batch_hint
 from epochcast.describe.capture.onnx.onnx_file import dtype_of
-from epochcast.describe.capture.onnx.onnx_walk import Call, Rule, Value
+from epochcast.describe.capture.onnx.onnx_walk import OnnxCall, OnnxValue, Rule
 from epochcast.describe.graph.op_kinds import Copy, Gather, Scatter
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput
@@ -14,12 +14,12 @@ from epochcast.errors import BadInput
 Sizes = tuple[int, ...]
 
 
-def _viewed(call: Call, shape: Sizes, function: str, *, is_strided: bool = False) -> list[Value]:
+def _viewed(call: OnnxCall, shape: Sizes, function: str, *, is_strided: bool = False) -> list[OnnxValue]:
     view = call.b.view(call.data(0), shape, function)
-    return [Value("", view.shape, view.dtype, tensor=view, is_strided=is_strided)]
+    return [OnnxValue("", view.shape, view.dtype, tensor=view, is_strided=is_strided)]
 
 
-def identity(call: Call) -> Sequence[Value]:
+def identity(call: OnnxCall) -> Sequence[OnnxValue]:
     """The same value under another name.
 
     A vector becomes a parameter of its own: exporters store equal (untrained) biases once, but vectors are not tied in
@@ -31,7 +31,7 @@ def identity(call: Call) -> Sequence[Value]:
     return [value]
 
 
-def cast(call: Call) -> Sequence[Tensor | Value]:
+def cast(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
     """Between floats nothing: the recipe decides the precision. To or from integers it is a copy."""
     value = call.value(0)
     to = dtype_of(call.attribute("to"), call.walk.file.label) if call.node.op == "Cast" else call.value(1).dtype
@@ -40,7 +40,7 @@ def cast(call: Call) -> Sequence[Tensor | Value]:
     return call.b.op(Copy("cast"), [call.data(0)], [value.shape], dtypes=[to], name=call.layer)
 
 
-def transpose(call: Call) -> Sequence[Tensor | Value]:
+def transpose(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
     """A view. For a 2-D initialiser it is recorded, so that the next product reads the weight as it is stored."""
     value = call.value(0)
     order = tuple(call.attribute("perm", range(len(value.shape))[::-1]))
@@ -51,26 +51,26 @@ def transpose(call: Call) -> Sequence[Tensor | Value]:
     return _viewed(call, shape, "transpose", is_strided=moved != sorted(moved))
 
 
-def reshape(call: Call) -> Sequence[Value]:
+def reshape(call: OnnxCall) -> Sequence[OnnxValue]:
     """A view; after a transpose it must copy where it joins dimensions."""
     value = call.value(0)
     return _reshaped(call, value, _target(call, value))
 
 
-def flatten(call: Call) -> Sequence[Value]:
+def flatten(call: OnnxCall) -> Sequence[OnnxValue]:
     """Two dimensions: before the axis and from it on."""
     value, axis = call.value(0), call.attribute("axis", 1)
     return _reshaped(call, value, (prod(value.shape[:axis]), prod(value.shape[axis:])))
 
 
-def _reshaped(call: Call, value: Value, shape: Sizes) -> Sequence[Value]:
+def _reshaped(call: OnnxCall, value: OnnxValue, shape: Sizes) -> Sequence[OnnxValue]:
     if value.is_strided and len(shape) < len(value.shape):
         copy = call.b.copy("contiguous", call.data(0), shape, name=call.layer)
-        return [Value("", copy.shape, copy.dtype, tensor=copy)]
+        return [OnnxValue("", copy.shape, copy.dtype, tensor=copy)]
     return _viewed(call, shape, "reshape")
 
 
-def _target(call: Call, value: Value) -> Sizes:
+def _target(call: OnnxCall, value: OnnxValue) -> Sizes:
     target = call.integers("shape", 1)
     if target is None:
         raise BadInput(f"{call.place} has no shape")
@@ -98,7 +98,7 @@ def _target(call: Call, value: Value) -> Sizes:
     return tuple(shape)
 
 
-def _rescaled(call: Call, input_shape: Sizes, old_input: Sizes, old_output: Sizes) -> Sizes:
+def _rescaled(call: OnnxCall, input_shape: Sizes, old_input: Sizes, old_output: Sizes) -> Sizes:
     """The output shape at the exported batch, with the dimension that holds the batch resized."""
     if prod(input_shape) == prod(old_output):
         return old_output
@@ -128,7 +128,7 @@ def _grown_dimension(low: int, high: int, old_output: Sizes, exported: int) -> i
     return next(iter([*within, *around, *right, *left, *(j for j in places if starts[j] == low), 0]))
 
 
-def squeeze(call: Call) -> Sequence[Value]:
+def squeeze(call: OnnxCall) -> Sequence[OnnxValue]:
     """Without the dimensions of size one (all, or the axes)."""
     value, axes = call.value(0), call.integers("axes", 1)
     rank = len(value.shape)
@@ -141,7 +141,7 @@ def squeeze(call: Call) -> Sequence[Value]:
     )
 
 
-def unsqueeze(call: Call) -> Sequence[Value]:
+def unsqueeze(call: OnnxCall) -> Sequence[OnnxValue]:
     """With further dimensions of size one."""
     value, axes = call.value(0), call.integers("axes", 1) or ()
     rank = len(value.shape) + len(axes)
@@ -153,7 +153,7 @@ def unsqueeze(call: Call) -> Sequence[Value]:
     )
 
 
-def expand(call: Call) -> Sequence[Value]:
+def expand(call: OnnxCall) -> Sequence[OnnxValue]:
     """A broadcast view."""
     from numpy import broadcast_shapes
 
@@ -164,13 +164,13 @@ def expand(call: Call) -> Sequence[Value]:
     return _viewed(call, tuple(broadcast_shapes(value.shape, target)), "expand")
 
 
-def tile(call: Call) -> Sequence[Tensor]:
+def tile(call: OnnxCall) -> Sequence[Tensor]:
     """Repeats along every dimension."""
     x, times = call.data(0), call.integers("repeats", 1) or ()
     return [call.b.copy("repeat", x, tuple(n * t for n, t in zip(x.shape, times, strict=True)), name=call.layer)]
 
 
-def slice_(call: Call) -> Sequence[Value]:
+def slice_(call: OnnxCall) -> Sequence[OnnxValue]:
     """⌈(end − start)/step⌉ along each axis, ends clamped to the dimension."""
     value = call.value(0)
     starts, ends = call.integers("starts", 1) or (), call.integers("ends", 2) or ()
@@ -183,7 +183,7 @@ def slice_(call: Call) -> Sequence[Value]:
     return _viewed(call, tuple(shape), "slice", is_strided=value.is_strided)
 
 
-def split(call: Call) -> Sequence[Tensor]:
+def split(call: OnnxCall) -> Sequence[Tensor]:
     """Pieces of given sizes, or of equal ones."""
     x, axis = call.data(0), call.attribute("axis", 0) % len(call.data(0).shape)
     parts = len(call.node.outputs)
@@ -194,7 +194,7 @@ def split(call: Call) -> Sequence[Tensor]:
     return call.b.split(x, sizes, axis)
 
 
-def concatenate(call: Call) -> Sequence[Tensor | Value]:
+def concatenate(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
     """Along one axis. A piece of the exported batch (a class token) is broadcast to the batch of the others."""
     values = [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)]
     if len(values) == 1:
@@ -216,7 +216,7 @@ def concatenate(call: Call) -> Sequence[Tensor | Value]:
     return call.b.op(Copy("concatenate"), tensors, [shape], dtypes=[tensors[0].dtype], name=call.layer)
 
 
-def pad(call: Call) -> Sequence[Tensor]:
+def pad(call: OnnxCall) -> Sequence[Tensor]:
     """Padding before and after each dimension."""
     x, pads = call.data(0), call.integers("pads", 1) or ()
     axes = call.integers("axes", 3) if call.has(3) else tuple(range(len(x.shape)))
@@ -226,7 +226,7 @@ def pad(call: Call) -> Sequence[Tensor]:
     return [call.b.copy("pad", x, shape, name=call.layer)]
 
 
-def resize(call: Call) -> Sequence[Tensor]:
+def resize(call: OnnxCall) -> Sequence[Tensor]:
     """To given sizes, or by scales: ⌊n·scale⌋."""
     x = call.data(0)
     scales, sizes = call.array(1 if call.node.op == "Upsample" or call.walk.file.opset < 11 else 2), call.array(3)
@@ -245,7 +245,7 @@ def resize(call: Call) -> Sequence[Tensor]:
     return call.b.op(Gather(str(call.attribute("mode", "nearest"))), [x], [shape], name=call.layer)
 
 
-def depth_to_space(call: Call) -> Sequence[Tensor]:
+def depth_to_space(call: OnnxCall) -> Sequence[Tensor]:
     """Channels to pixels, b by b (and back)."""
     x, block = call.data(0), call.attribute("blocksize")
     n, c, h, w = x.shape
@@ -256,7 +256,7 @@ def depth_to_space(call: Call) -> Sequence[Tensor]:
     return [call.b.copy("pixel_shuffle", x, shape, name=call.layer)]
 
 
-def gather_elements(call: Call) -> Sequence[Tensor]:
+def gather_elements(call: OnnxCall) -> Sequence[Tensor]:
     """As many elements as there are indices (the last index dimension points into the data where it is ND)."""
     x, index = call.data(0), call.value(1)
     shape = index.shape
@@ -267,7 +267,7 @@ def gather_elements(call: Call) -> Sequence[Tensor]:
     return call.b.op(Gather(), [x, *indices], [shape], dtypes=[x.dtype], name=call.layer)
 
 
-def scatter(call: Call) -> Sequence[Tensor]:
+def scatter(call: OnnxCall) -> Sequence[Tensor]:
     """The data with some elements overwritten."""
     x, updates = call.data(0), call.data(2)
     return call.b.op(Scatter("update"), [x, updates], [x.shape], dtypes=[x.dtype], name=call.layer)
@@ -278,7 +278,7 @@ def same(function: str) -> Rule:
     return lambda call: [call.b.copy(function, call.data(0), call.data(0).shape, name=call.layer)]
 
 
-def one_hot(call: Call) -> Sequence[Tensor]:
+def one_hot(call: OnnxCall) -> Sequence[Tensor]:
     """One-hot rows from indices."""
     x, depth = call.data(0), call.integers("depth", 1) or (1,)
     axis = call.attribute("axis", -1) % (len(x.shape) + 1)
@@ -286,13 +286,13 @@ def one_hot(call: Call) -> Sequence[Tensor]:
     return call.b.op(Copy("one_hot"), [x], [shape], dtypes=[DType.FLOAT32], name=call.layer)
 
 
-def filled(call: Call) -> Sequence[Tensor]:
+def filled(call: OnnxCall) -> Sequence[Tensor]:
     """A new tensor: constant or random."""
     ((shape, dtype),) = call.walk.inferred(call)
     return call.b.op(Copy("fill"), [], [shape], dtypes=[dtype], name=call.layer)
 
 
-def sample(call: Call) -> Sequence[Tensor]:
+def sample(call: OnnxCall) -> Sequence[Tensor]:
     """Interpolated reads: grid sampling, regions of interest."""
     ((shape, _),) = call.walk.inferred(call)
     return call.b.op(Gather("interpolate"), [call.data(0), call.data(1)], [shape], name=call.layer)

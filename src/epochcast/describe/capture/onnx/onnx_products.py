@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from epochcast.describe.capture.onnx.onnx_walk import Call, Rule, Value
+from epochcast.describe.capture.onnx.onnx_walk import OnnxCall, OnnxValue, Rule
 from epochcast.describe.graph.op_kinds import Attention, Conv, Elementwise, Embedding, Gather, Matmul, Recurrent
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput
@@ -12,7 +12,7 @@ from epochcast.errors import BadInput
 Sizes = tuple[int, ...]
 
 
-def window(call: Call, kernel: Sizes, spatial: Sizes) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes]:
+def window(call: OnnxCall, kernel: Sizes, spatial: Sizes) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes]:
     """(stride, dilation, pads before, pads behind, output sizes) of a sliding window.
 
     auto_pad SAME gives ⌈n/s⌉; pads may differ before and behind.
@@ -38,7 +38,7 @@ def window(call: Call, kernel: Sizes, spatial: Sizes) -> tuple[Sizes, Sizes, Siz
     return stride, dilation, before, behind, sizes
 
 
-def conv(call: Call) -> Sequence[Tensor]:
+def conv(call: OnnxCall) -> Sequence[Tensor]:
     """y = x * w + b"""
     x, weights = call.data(0), [call.weight(1)]
     if call.has(2):
@@ -51,7 +51,7 @@ def conv(call: Call) -> Sequence[Tensor]:
     return call.b.op(kind, [x], [(x.shape[0], shape[0], *sizes)], weights=weights, name=call.layer)
 
 
-def conv_transposed(call: Call) -> Sequence[Tensor]:
+def conv_transposed(call: OnnxCall) -> Sequence[Tensor]:
     """n' = s·(n − 1) + output_padding + d·(k − 1) + 1 − pads, or the given output_shape, or n·s for SAME."""
     x, weights = call.data(0), [call.weight(1)]
     if call.has(2):
@@ -73,7 +73,7 @@ def conv_transposed(call: Call) -> Sequence[Tensor]:
     return call.b.op(kind, [x], [(x.shape[0], shape[1] * groups, *sizes)], weights=weights, name=call.layer)
 
 
-def gemm(call: Call) -> Sequence[Tensor]:
+def gemm(call: OnnxCall) -> Sequence[Tensor]:
     """y = α·A·B + β·C"""
     a, second = call.data(0), call.value(1)
     transpose_a, transpose_b = bool(call.attribute("transA", 0)), bool(call.attribute("transB", 0))
@@ -95,14 +95,14 @@ def gemm(call: Call) -> Sequence[Tensor]:
     return y
 
 
-def _untransposed(call: Call, value: Value, is_transposed: bool) -> tuple[Value, bool]:
+def _untransposed(call: OnnxCall, value: OnnxValue, is_transposed: bool) -> tuple[OnnxValue, bool]:
     """The initialiser behind a transpose, and the flag turned over."""
     if value.transposed_of is None:
         return value, is_transposed
     return call.walk.values[value.transposed_of], not is_transposed
 
 
-def matmul(call: Call) -> Sequence[Tensor]:
+def matmul(call: OnnxCall) -> Sequence[Tensor]:
     """A product; with a 2-D initialiser on the right it is a linear layer, and takes in a bias added behind it."""
     first, second = call.value(0), call.value(1)
     if first.shape[-1] != (second.shape[-2] if len(second.shape) > 1 else second.shape[0]):
@@ -128,7 +128,7 @@ def matmul(call: Call) -> Sequence[Tensor]:
     return call.b.op(Matmul(), [a, b], [(*lead, a.shape[-2], b.shape[-1])], name=call.layer)
 
 
-def _bias(call: Call, columns: int) -> list[Tensor]:
+def _bias(call: OnnxCall, columns: int) -> list[Tensor]:
     """The bias of an Add that alone reads this product; that Add is then done."""
     walk, output = call.walk, call.node.outputs[0]
     if walk.uses[output] != 1:
@@ -144,7 +144,7 @@ def _bias(call: Call, columns: int) -> list[Tensor]:
     return [walk.parameter(value, call.layer)]
 
 
-def einsum(call: Call) -> Sequence[Tensor]:
+def einsum(call: OnnxCall) -> Sequence[Tensor]:
     """Two operands as one batched product: labels in both and kept are the batch, in both and gone are summed over."""
     equation = str(call.attribute("equation", "")).replace(" ", "")
     left, _, right = equation.partition("->")
@@ -166,7 +166,7 @@ def einsum(call: Call) -> Sequence[Tensor]:
     return [call.b.view(product, tuple(sizes[c] for c in right), "permute")]
 
 
-def gather(call: Call) -> Sequence[Tensor]:
+def gather(call: OnnxCall) -> Sequence[Tensor]:
     """Rows of a 2-D initialiser are an embedding; one index of an axis is a slice; the rest is a gather."""
     data, index, axis = call.value(0), call.value(1), call.attribute("axis", 0)
     axis %= len(data.shape)
@@ -182,7 +182,7 @@ def gather(call: Call) -> Sequence[Tensor]:
 def recurrent(cell: str, gates: int) -> Rule:
     """A whole sequence, time in front (T, N, I); per direction a (gates·H, I) and a (gates·H, H) weight."""
 
-    def rule(call: Call) -> Sequence[Tensor]:
+    def rule(call: OnnxCall) -> Sequence[Tensor]:
         x, hidden = call.data(0), int(call.attribute("hidden_size", call.value(2).shape[-1]))
         directions = 2 if call.attribute("direction", "forward") == "bidirectional" else 1
         is_batch_first = bool(call.attribute("layout", 0))
@@ -203,7 +203,7 @@ def recurrent(cell: str, gates: int) -> Rule:
     return rule
 
 
-def attention(call: Call) -> Sequence[Tensor]:
+def attention(call: OnnxCall) -> Sequence[Tensor]:
     """ONNX Attention (opset 23), and the contributed MultiHeadAttention and GroupQueryAttention: q, k, v are given."""
     if call.node.domain == "com.microsoft" and call.node.op == "Attention":
         return fused_attention(call)
@@ -222,13 +222,13 @@ def attention(call: Call) -> Sequence[Tensor]:
     return [call.b.view(mixed, (q.shape[0], q.shape[1], heads * wide[2].shape[-1]), "transpose")]
 
 
-def _by_head(call: Call, x: Tensor, heads: int) -> Tensor:
+def _by_head(call: OnnxCall, x: Tensor, heads: int) -> Tensor:
     if len(x.shape) == 4:
         return x
     return call.b.view(x, (x.shape[0], heads, x.shape[1], x.shape[2] // heads), "transpose")
 
 
-def fused_attention(call: Call) -> Sequence[Tensor]:
+def fused_attention(call: OnnxCall) -> Sequence[Tensor]:
     """The contributed Attention: x, one weight (I, 3·W) and a bias; projections included."""
     x, weights = call.data(0), [call.weight(1)]
     if call.has(2):

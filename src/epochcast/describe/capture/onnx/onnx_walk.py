@@ -13,7 +13,7 @@ from typing import Any
 
 from epochcast.describe.capture.onnx.batch_binding import Binding
 from epochcast.describe.capture.onnx.constant_folding import fold
-from epochcast.describe.capture.onnx.onnx_file import Array, File, Node, dtype_of, small_array
+from epochcast.describe.capture.onnx.onnx_file import Array, File, OnnxNode, dtype_of, small_array
 from epochcast.describe.capture.read_errors import naming
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Parameter
@@ -22,7 +22,7 @@ from epochcast.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Value:
+class OnnxValue:
     """The value of a name of the file at this batch."""
 
     name: str
@@ -35,20 +35,20 @@ class Value:
     transposed_of: str | None = None  # the 2-D initialiser this is the transpose of
 
 
-Rule = Callable[["Call"], Sequence[Tensor | Value]]
+Rule = Callable[["OnnxCall"], Sequence[Tensor | OnnxValue]]
 
 
-class Walk:
+class OnnxWalk:
     """The state of the pass: the builder, the values so far, and the shapes at the batch the file was exported at."""
 
-    def __init__(self, file: File, binding: Binding, batch: int, reference: Mapping[str, Value] | None) -> None:
+    def __init__(self, file: File, binding: Binding, batch: int, reference: Mapping[str, OnnxValue] | None) -> None:
         self.file = file
         self.batch = batch
         self.exported_batch = binding.exported_batch
         self.reference = reference
         self.sizes = {name: batch if size is None else size for name, size in binding.sizes.items()}
         self.b = Builder(file.name, batch)
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, OnnxValue] = {}
         self.notes: dict[str, None] = {}
         self.uses = Counter(name for node in file.nodes for name in node.inputs)
         self.uses.update(file.outputs)
@@ -57,11 +57,11 @@ class Walk:
         for bound in binding.inputs:
             tensor = Tensor(bound.at(batch), bound.dtype, bound.name)
             self.b.inputs.append(tensor)
-            self.values[bound.name] = Value(bound.name, tensor.shape, tensor.dtype, tensor=tensor)
+            self.values[bound.name] = OnnxValue(bound.name, tensor.shape, tensor.dtype, tensor=tensor)
         for name, initializer in file.initializers.items():
             is_learnt = initializer.dtype.is_float and prod(initializer.shape) > 1
             origin = "learnt" if is_learnt else "constant"
-            self.values[name] = Value(name, initializer.shape, initializer.dtype, origin, initializer.array)
+            self.values[name] = OnnxValue(name, initializer.shape, initializer.dtype, origin, initializer.array)
 
     @property
     def is_rebound(self) -> bool:
@@ -74,14 +74,14 @@ class Walk:
             if node.outputs and node.outputs[0] in self.absorbed:
                 self.values[node.outputs[0]] = self.values[self.absorbed[node.outputs[0]]]
                 continue
-            call = Call(self, node)
+            call = OnnxCall(self, node)
             with naming(call.place, self.file.label):
                 results = self._constant(call) or self._apply(call, rules)
                 for name, value in zip(node.outputs, results, strict=False):
                     if name:
                         self.values[name] = self.value(name, value, call)
 
-    def _constant(self, call: "Call") -> list[Value] | None:
+    def _constant(self, call: "OnnxCall") -> list[OnnxValue] | None:
         """Shapes, constants and arithmetic on them."""
         node = call.node
         match node.op:
@@ -105,20 +105,20 @@ class Walk:
             if folded is not None:
                 return [_constant_value(array) for array in folded]
         if node.op in _FILLS:
-            return [Value("", shape, dtype, "constant") for shape, dtype in self.inferred(call)]
+            return [OnnxValue("", shape, dtype, "constant") for shape, dtype in self.inferred(call)]
         return None
 
-    def _grown(self, shape: Value) -> Value:
+    def _grown(self, shape: OnnxValue) -> OnnxValue:
         """A shape that begins with the exported batch, with this batch instead."""
         if shape.array is None or not shape.array.size or shape.array[0] != self.exported_batch:
             return shape
         return replace(shape, array=_constant_value((self.batch, *shape.array[1:].tolist())).array)
 
-    def _apply(self, call: "Call", rules: Mapping[str, Rule]) -> Sequence[Tensor | Value]:
+    def _apply(self, call: "OnnxCall", rules: Mapping[str, Rule]) -> Sequence[Tensor | OnnxValue]:
         rule = rules.get(call.node.op)
         return self.opaque(call) if rule is None else rule(call)
 
-    def opaque(self, call: "Call") -> Sequence[Tensor]:
+    def opaque(self, call: "OnnxCall") -> Sequence[Tensor]:
         """An operator without a rule: costed by its bytes."""
         domain = call.node.domain
         target = f"{domain}.{call.node.op}" if domain else call.node.op
@@ -131,13 +131,13 @@ class Walk:
 
     # ---- values ---------------------------------------------------------------------------------
 
-    def value(self, name: str, result: Tensor | Value, call: "Call") -> Value:
+    def value(self, name: str, result: Tensor | OnnxValue, call: "OnnxCall") -> OnnxValue:
         """A result under its name in the file."""
-        if isinstance(result, Value):
+        if isinstance(result, OnnxValue):
             return result if result.origin == "learnt" else replace(result, name=name)
-        return Value(name, result.shape, result.dtype, tensor=result)
+        return OnnxValue(name, result.shape, result.dtype, tensor=result)
 
-    def tensor(self, value: Value) -> Tensor:
+    def tensor(self, value: OnnxValue) -> Tensor:
         """The tensor of our graph: computed, a parameter, or a constant."""
         if value.tensor is not None:
             return value.tensor
@@ -148,7 +148,7 @@ class Walk:
             self.b.inputs.append(tensor)
         return tensor
 
-    def parameter(self, value: Value, layer: str, shape: tuple[int, ...] | None = None) -> Tensor:
+    def parameter(self, value: OnnxValue, layer: str, shape: tuple[int, ...] | None = None) -> Tensor:
         """A learned tensor under its name in the file (`shape`: another shape with as many elements)."""
         if value.tensor is not None:
             return value.tensor
@@ -159,7 +159,7 @@ class Walk:
             parameter = self.b.parameters[value.name] = Parameter(tensor, True, owner)
         return replace(parameter.tensor, shape=shape or parameter.tensor.shape)
 
-    def inferred(self, call: "Call") -> list[tuple[tuple[int, ...], DType]]:
+    def inferred(self, call: "OnnxCall") -> list[tuple[tuple[int, ...], DType]]:
         """Shapes and dtypes of the outputs of a node without a rule."""
         by_name = dict(_node_inference(call, self.file))
         results: list[tuple[tuple[int, ...], DType]] = []
@@ -172,7 +172,7 @@ class Walk:
             results.append(by_name[name])
         return results
 
-    def _declared(self, name: str, call: "Call") -> tuple[int, ...]:
+    def _declared(self, name: str, call: "OnnxCall") -> tuple[int, ...]:
         dims = self.file.declared.get(name)
         sizes = [self.sizes.get(d) if isinstance(d, str) else d for d in dims or ()]
         if dims and self.is_rebound and sizes[0] == self.exported_batch:
@@ -186,7 +186,7 @@ class Walk:
         ] = None
         return call.value(0).shape
 
-    def layer_name(self, node: Node) -> str:
+    def layer_name(self, node: OnnxNode) -> str:
         """The layer of a node: its name without repetition (/layer1/layer1.0/conv1/Conv → layer1.0.conv1)."""
         pieces: list[str] = []
         for piece in (p for p in node.name.split("/") if p):
@@ -198,10 +198,10 @@ class Walk:
         return ".".join(pieces) or node.op
 
 
-class Call:
+class OnnxCall:
     """One node with its values at hand."""
 
-    def __init__(self, walk: Walk, node: Node) -> None:
+    def __init__(self, walk: OnnxWalk, node: OnnxNode) -> None:
         self.walk = walk
         self.node = node
         self.b = walk.b
@@ -232,7 +232,7 @@ class Call:
         """Whether an optional input is given."""
         return place < len(self.node.inputs) and bool(self.node.inputs[place])
 
-    def value(self, place: int) -> Value:
+    def value(self, place: int) -> OnnxValue:
         """The value of an input."""
         if not self.has(place):
             raise BadInput(f"{self.place} lacks input {place}")
@@ -281,7 +281,7 @@ _FILLS = frozenset(
 )
 
 
-def _constant_value(array: Any) -> Value:
+def _constant_value(array: Any) -> OnnxValue:
     import numpy as np
 
     values = np.asarray(array, dtype=np.int64 if isinstance(array, tuple | int) else None)
@@ -289,20 +289,20 @@ def _constant_value(array: Any) -> Value:
         dtype = DType.BOOL
     else:
         dtype = DType.INT64 if np.issubdtype(values.dtype, np.integer) else DType.FLOAT32
-    return Value("", values.shape, dtype, "constant", values)
+    return OnnxValue("", values.shape, dtype, "constant", values)
 
 
-def _constant_node(node: Node, label: str) -> Value:
+def _constant_node(node: OnnxNode, label: str) -> OnnxValue:
     for name, value in node.attributes.items():
         if name == "value":
             dtype = dtype_of(value.data_type, label)
-            return Value(node.outputs[0], tuple(value.dims), dtype, "constant", small_array(value))
+            return OnnxValue(node.outputs[0], tuple(value.dims), dtype, "constant", small_array(value))
         if name in ("value_int", "value_ints", "value_float", "value_floats"):
             return _constant_value(list(value) if isinstance(value, list | tuple) else [value][0])
     raise BadInput(f"{label}: node {node.name!r} (Constant) has a value of no supported type")
 
 
-def _node_inference(call: Call, file: File) -> Iterator[tuple[str, tuple[tuple[int, ...], DType]]]:
+def _node_inference(call: OnnxCall, file: File) -> Iterator[tuple[str, tuple[tuple[int, ...], DType]]]:
     """onnx's own inference of one node from concrete input types."""
     from onnx import defs, helper, numpy_helper, shape_inference
 

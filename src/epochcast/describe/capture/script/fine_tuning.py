@@ -12,7 +12,7 @@ from epochcast.describe.capture.config.adapter_config import (
     read_bits_and_bytes,
     read_lora,
 )
-from epochcast.describe.capture.config.setting import Reader, Setting, Settings
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader
 from epochcast.describe.capture.config.trl_config import ATTENTIONS, LENGTH_KEYS, read_trl
 from epochcast.describe.capture.script.script_calls import UNREAD, arguments, known
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -28,8 +28,8 @@ class FineTuning:
     """What the calls of a script say; `weaker` counts where nothing else says it."""
 
     script: str
-    found: list[Setting] = field(default_factory=list)
-    weaker: list[Setting] = field(default_factory=list)
+    found: list[ConfigSetting] = field(default_factory=list)
+    weaker: list[ConfigSetting] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     passed: dict[str, str] = field(default_factory=dict)
@@ -66,14 +66,14 @@ class FineTuning:
         given = known(given)
         dtype = str(given.get("torch_dtype", given.get("dtype", ""))).rpartition(".")[2]
         if dtype in HALVES:
-            self.found.append(Setting("precision", HALVES[dtype], line))
+            self.found.append(ConfigSetting("precision", HALVES[dtype], line))
         if given.get("load_in_4bit") is True or given.get("load_in_8bit") is True:
             self._take(read_bits_and_bytes(self.script, given), line)
         attention = str(given.get("attn_implementation", ""))
         if attention in ATTENTIONS:
-            self.found.append(Setting("attention", ATTENTIONS[attention], line))
+            self.found.append(ConfigSetting("attention", ATTENTIONS[attention], line))
 
-    def read_trl(self, call: ast.Call, kind: str, document: Mapping[str, Any]) -> list[Setting]:
+    def read_trl(self, call: ast.Call, kind: str, document: Mapping[str, Any]) -> list[ConfigSetting]:
         """What SFTConfig or SFTTrainer say beside TrainingArguments."""
         is_trainer = kind.endswith("Trainer")
         if any(k.arg == _ADAPTER and not _is_none(k.value) for k in call.keywords):
@@ -100,7 +100,7 @@ class FineTuning:
                     f"without it, give `{option}`"
                 )
 
-    def _take(self, settings: Settings, line: str) -> None:
+    def _take(self, settings: ConfigSettings, line: str) -> None:
         self.found += [replace(setting, key=line) for setting in settings.settings]
         self.not_modelled += settings.not_modelled
         self.notes += settings.notes

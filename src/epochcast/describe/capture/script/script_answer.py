@@ -14,7 +14,7 @@ from epochcast.describe.capture.script.script_names import KERAS, PYTORCH
 from epochcast.describe.capture.script.script_search import (
     MAIN_GUARD,
     UNKNOWN_ARGUMENTS,
-    Candidate,
+    ModelCandidate,
     Script,
     read_script,
 )
@@ -56,7 +56,7 @@ class NeedsFactory(BadInput):
     input_shape: tuple[int, ...] | None = None
     published_shape: tuple[int, ...] | None = None
     missing: tuple[str, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ModelCandidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def name_not_in_script(reference: str) -> NeedsFactory | None:
 
 
 def _answer(
-    error: NeedsFactory, asked: str, place: str, script: Script, candidates: Sequence[Candidate]
+    error: NeedsFactory, asked: str, place: str, script: Script, candidates: Sequence[ModelCandidate]
 ) -> NeedsFactory:
     lines = [*_candidate_lines(script, candidates), *_advice_lines(place, script, candidates)]
     for line in lines:
@@ -113,7 +113,7 @@ def _answer(
 # ---- what is there ------------------------------------------------------------------------------
 
 
-def _candidate_lines(script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
+def _candidate_lines(script: Script, candidates: Sequence[ModelCandidate]) -> Iterator[_Line]:
     if not candidates:
         yield _Line(f"no model was found in it: {_LOOKED_FOR}")
     else:
@@ -135,7 +135,7 @@ def _candidate_lines(script: Script, candidates: Sequence[Candidate]) -> Iterato
         yield from (_Line(f"{speaker}: {note}") for note in settings.notes)
 
 
-def _described(candidate: Candidate) -> str:
+def _described(candidate: ModelCandidate) -> str:
     remarks = []
     if candidate.needs == UNKNOWN_ARGUMENTS:
         remarks.append("its arguments are in another file")
@@ -159,7 +159,7 @@ def _listed(words: Sequence[str]) -> str:
 # ---- what to do next ----------------------------------------------------------------------------
 
 
-def _advice_lines(place: str, script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
+def _advice_lines(place: str, script: Script, candidates: Sequence[ModelCandidate]) -> Iterator[_Line]:
     elsewhere = _files_of(script)
     if not candidates and elsewhere:
         (file, line), *_ = elsewhere
@@ -190,7 +190,7 @@ def _advice_lines(place: str, script: Script, candidates: Sequence[Candidate]) -
         yield _Line(str(Path(place).with_name("model.keras")), is_reference=True)
 
 
-def _published_lines(script: Script, candidates: Iterable[Candidate]) -> Iterator[_Line]:
+def _published_lines(script: Script, candidates: Iterable[ModelCandidate]) -> Iterator[_Line]:
     """References to published networks that the script uses."""
     references = dict.fromkeys(candidate.reference for candidate in candidates if candidate.reference)
     if references:
@@ -212,7 +212,7 @@ def _guard_lines(script: Script) -> Iterator[_Line]:
     yield _Line(f"    {MAIN_GUARD}")
 
 
-def _factory_lines(name: str, script: Script, candidate: Candidate | None) -> Iterator[str]:
+def _factory_lines(name: str, script: Script, candidate: ModelCandidate | None) -> Iterator[str]:
     """The lines of a function to add: with the script's call if all its arguments are known, else with dots."""
     yield f"def {name}():"
     if candidate is None:

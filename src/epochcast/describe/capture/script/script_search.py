@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epochcast.describe.capture.config.setting import Settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.describe.capture.script.import_effects import OnImport, done_on_import
 from epochcast.describe.capture.script.script_models import ModelSource, ScriptNames
 from epochcast.describe.capture.script.script_names import Imports, base_framework, made_framework, needs_no_arguments
@@ -49,7 +49,7 @@ _MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ModelCandidate:
     """A class, function or variable that is or makes a model.
 
     `needs` are arguments without a default, `inside` is what keeps it from being reached, `calls` are the places where
@@ -91,11 +91,11 @@ class Script:
 
     path: Path
     script_names: ScriptNames
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ModelCandidate, ...]
     on_import: tuple[OnImport, ...]
     checkpoints: Mapping[str, int]
     modules: Mapping[str, int]
-    settings: tuple[Settings, ...]
+    settings: tuple[ConfigSettings, ...]
     names: frozenset[str]
     top: frozenset[str]
 
@@ -104,7 +104,7 @@ def read_script(path: Path) -> Script:
     """What a file holds; raises if it cannot be read as Python."""
     tree = syntax_tree(path)
     try:
-        return _Reader(path, tree).script()
+        return _ScriptReader(path, tree).script()
     except RecursionError:
         raise too_deep(path) from None
 
@@ -141,7 +141,7 @@ class _Trained:
     modules: Mapping[str, int]
 
 
-class _Reader:
+class _ScriptReader:
     """One pass after the other over a tree: classes, functions, variables, then what is trained."""
 
     def __init__(self, path: Path, tree: ast.Module) -> None:
@@ -275,13 +275,13 @@ class _Reader:
 
     # ---- candidates -----------------------------------------------------------------------------
 
-    def _classes(self, trained: _Trained) -> Iterator[Candidate]:
+    def _classes(self, trained: _Trained) -> Iterator[ModelCandidate]:
         models = [(n, a) for n, a in self.defined if isinstance(n, ast.ClassDef) and n.name in self.names.classes]
         used: set[str] = set()
         for node, _ in models:
             used |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id != node.name}
         for node, around in models:
-            yield Candidate(
+            yield ModelCandidate(
                 name=".".join(n.name for n in (*around, node)),
                 kind="class",
                 framework=self.names.classes[node.name],
@@ -294,13 +294,13 @@ class _Reader:
                 calls=tuple(self.calls_by_name.get(node.name, ())),
             )
 
-    def _functions(self, trained: _Trained) -> Iterator[Candidate]:
+    def _functions(self, trained: _Trained) -> Iterator[ModelCandidate]:
         for node, around in self.defined:
             is_method = bool(around) and isinstance(around[-1], ast.ClassDef)
             if not isinstance(node, ast.FunctionDef) or is_method or node.name not in self.names.functions:
                 continue
             model = self.names.functions[node.name]
-            yield Candidate(
+            yield ModelCandidate(
                 name=".".join(n.name for n in (*around, node)),
                 kind="function",
                 framework=model.framework,
@@ -313,13 +313,13 @@ class _Reader:
                 calls=tuple(self.calls_by_name.get(node.name, ())),
             )
 
-    def _variables(self, trained: _Trained) -> Iterator[Candidate]:
+    def _variables(self, trained: _Trained) -> Iterator[ModelCandidate]:
         for place, scope in enumerate(self.scopes):
             if scope.is_method or (scope.function is not None and scope.function.name in self.names.functions):
                 continue
             for name, bound in scope.bound.items():
                 guard = MAIN_GUARD if bound.is_guarded else ""
-                yield Candidate(
+                yield ModelCandidate(
                     name=name,
                     kind="variable",
                     framework=bound.model.framework,

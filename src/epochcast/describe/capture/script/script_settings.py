@@ -14,7 +14,7 @@ from typing import Any
 from epochcast.describe.capture.config.lightning_settings import read_trainer
 from epochcast.describe.capture.config.optimizers import found_optimizer
 from epochcast.describe.capture.config.precisions import KERAS, MIXED
-from epochcast.describe.capture.config.setting import Reader, Setting, Settings
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
 from epochcast.describe.capture.config.trl_config import OWN_KEYS, TRL_CONFIGS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
@@ -55,31 +55,31 @@ _HINTS = {
 _TF32 = ("torch.backends.cuda.matmul.allow_tf32",)
 
 
-def script_settings(path: Path, name: str = "") -> tuple[Settings, ...]:
+def script_settings(path: Path, name: str = "") -> tuple[ConfigSettings, ...]:
     """What a file says of its training, and the DeepSpeed configs that it names; `name` is the model that is asked for.
 
     Raises if the file cannot be read as Python.
     """
     tree = syntax_tree(path)
     try:
-        return _Reading(path, tree, name.partition(".")[0]).settings()
+        return _ScriptReading(path, tree, name.partition(".")[0]).settings()
     except RecursionError:
         raise too_deep(path) from None
 
 
 @dataclass
-class _Reading:
+class _ScriptReading:
     path: Path
     tree: ast.Module
     name: str
-    found: list[Setting] = field(default_factory=list)
-    weaker: list[Setting] = field(default_factory=list)
+    found: list[ConfigSetting] = field(default_factory=list)
+    weaker: list[ConfigSetting] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    deepspeed: list[Settings] = field(default_factory=list)
+    deepspeed: list[ConfigSettings] = field(default_factory=list)
     uses_deepspeed: bool = False
 
-    def settings(self) -> tuple[Settings, ...]:
+    def settings(self) -> tuple[ConfigSettings, ...]:
         """One pass over all calls, then what they agree on."""
         unrelated = {node for other in self._other_factories() for node in ast.walk(other)}
         self.calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and n not in unrelated]
@@ -93,7 +93,7 @@ class _Reading:
         self._take_tuning()
         self._read_flags()
         self._read_hints()
-        own = Settings(
+        own = ConfigSettings(
             self.path.name,
             "",
             tuple(self._agreed()),
@@ -128,7 +128,7 @@ class _Reading:
         ]
 
     def _set(self, option: str, value: Any, node: ast.AST, *, problem: str = "") -> None:
-        self.found.append(Setting(option, value, f"line {getattr(node, 'lineno', 0)}", problem=problem))
+        self.found.append(ConfigSetting(option, value, f"line {getattr(node, 'lineno', 0)}", problem=problem))
 
     # ---- calls ----------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class _Reading:
             self._read_policy(call)
         self._read_method(call)
 
-    def _read_document(self, call: ast.Call, read: Callable[[dict[str, Any]], list[Setting]]) -> None:
+    def _read_document(self, call: ast.Call, read: Callable[[dict[str, Any]], list[ConfigSetting]]) -> None:
         """Arguments of a trainer, read as its config file is."""
         given = arguments(call, self.names)
         line = f"line {call.lineno}"
@@ -169,18 +169,18 @@ class _Reading:
         for setting in settings:
             if setting.is_default and _DEFAULT_KEYS.get(setting.option, frozenset()) & set(unread):
                 continue  # it is said, and not known
-            self.found.append(Setting(setting.option, setting.value, line, setting.is_default, setting.problem))
+            self.found.append(ConfigSetting(setting.option, setting.value, line, setting.is_default, setting.problem))
         matters = [name for name in unread if name in _MATTERS]
         if matters and said:
             self.notes.append(f"{line}: {', '.join(matters)}: known only when the script runs")
 
-    def _trainer(self, document: dict[str, Any]) -> list[Setting]:
+    def _trainer(self, document: dict[str, Any]) -> list[ConfigSetting]:
         reader = Reader(self.path.name, document)
         self.uses_deepspeed |= read_trainer(reader)
         self.not_modelled += reader.not_modelled
         return reader.found
 
-    def _training_arguments(self, document: dict[str, Any]) -> list[Setting]:
+    def _training_arguments(self, document: dict[str, Any]) -> list[ConfigSetting]:
         settings = read_training_arguments(self.path.name, document)
         self.not_modelled += settings.not_modelled
         self.notes += settings.notes
@@ -189,7 +189,7 @@ class _Reading:
         self._read_deepspeed_config(document.get(DEEPSPEED))
         return list(settings.settings)
 
-    def _trl(self, call: ast.Call, kind: str, document: dict[str, Any]) -> list[Setting]:
+    def _trl(self, call: ast.Call, kind: str, document: dict[str, Any]) -> list[ConfigSetting]:
         """A config of TRL, or a trainer that takes arguments of one; what it says counts before TrainingArguments."""
         own = self.tuning.read_trl(call, kind, document)
         if kind not in TRL_CONFIGS:
@@ -235,7 +235,7 @@ class _Reading:
         elif dotted == "torch.set_float32_matmul_precision":
             word = self.names.text(call.args[0]) if call.args else None
             if word in ("high", "medium"):
-                self.weaker.append(Setting("precision", "tf32", f"line {call.lineno}"))
+                self.weaker.append(ConfigSetting("precision", "tf32", f"line {call.lineno}"))
         elif dotted == "torch.compile":
             mode = given.get("mode")
             self._set("compile", "reduce-overhead" if mode == "reduce-overhead" else "inductor", call)
@@ -344,12 +344,12 @@ class _Reading:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is True:
                 for target in node.targets:
                     if isinstance(target, ast.Attribute) and self.names.imports.dotted(target) in _TF32:
-                        self.weaker.append(Setting("precision", "tf32", f"line {node.lineno}"))
+                        self.weaker.append(ConfigSetting("precision", "tf32", f"line {node.lineno}"))
 
     def _read_hints(self) -> None:
         """Batch and epochs as arguments of loaders and of `fit`, or as options of the script."""
         said = {setting.option for setting in self.found if not setting.is_default}
-        hints: dict[str, list[tuple[Setting, bool]]] = {}
+        hints: dict[str, list[tuple[ConfigSetting, bool]]] = {}
         for call in self.calls:
             default = option(call)
             pairs = [(k.arg or "", k.value) for k in call.keywords] if default is None else [default]
@@ -358,17 +358,19 @@ class _Reading:
                 ours = _HINTS.get(name)
                 if ours is None or ours in said or not isinstance(value, int) or isinstance(value, bool) or value < 2:
                     continue
-                hints.setdefault(ours, []).append((Setting(ours, value, f"line {call.lineno}"), _is_training(call)))
+                hints.setdefault(ours, []).append(
+                    (ConfigSetting(ours, value, f"line {call.lineno}"), _is_training(call))
+                )
         for found in hints.values():
             of_training = [setting for setting, is_training in found if is_training]
             self.found += of_training or [setting for setting, _ in found]
 
     # ---- what they agree on ---------------------------------------------------------------------
 
-    def _agreed(self) -> Iterator[Setting]:
+    def _agreed(self) -> Iterator[ConfigSetting]:
         strongest = {setting.option for setting in self.found if not setting.is_default}
         weaker = [setting for setting in self.weaker if setting.option not in strongest]
-        by_option: dict[str, list[Setting]] = {}
+        by_option: dict[str, list[ConfigSetting]] = {}
         for setting in (*self.found, *weaker):
             by_option.setdefault(setting.option, []).append(setting)
         for name, settings in by_option.items():
@@ -381,7 +383,7 @@ class _Reading:
             self.notes.append(f"says {name} {each}; none is taken, give `{name}`")
 
 
-def _stored_first(settings: Sequence[Setting]) -> list[Setting]:
+def _stored_first(settings: Sequence[ConfigSetting]) -> list[ConfigSetting]:
     """Weights that are loaded in half stay so, whatever autocast does around them."""
     stored = [setting for setting in settings if setting.value in HALVES.values()]
     return stored or list(settings)

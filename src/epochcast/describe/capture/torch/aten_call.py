@@ -27,7 +27,7 @@ DTYPES: Mapping[torch.dtype, DType] = {
 }
 
 
-class View(NamedTuple):
+class TensorView(NamedTuple):
     """A tensor as recorded: the number of its storage, its shape and dtype. It is named when the step is complete."""
 
     storage: int
@@ -39,17 +39,17 @@ class Piece(NamedTuple):
     """One op of the trace before it has names; a call may become several. `step` tells them apart."""
 
     kind: Kind
-    inputs: tuple[View, ...]
-    outputs: tuple[View, ...]
-    weights: tuple[View, ...] = ()
+    inputs: tuple[TensorView, ...]
+    outputs: tuple[TensorView, ...]
+    weights: tuple[TensorView, ...] = ()
     gradient: Gradient = Gradient.NONE
     step: str = ""
 
 
-See = Callable[[torch.Tensor], View]
+See = Callable[[torch.Tensor], TensorView]
 
 
-class Call:
+class AtenCall:
     """A finished call. `tensors` are its operands on the device, `results` what it wrote (in place or new).
 
     `batch` is the number of samples in the step.
@@ -63,10 +63,10 @@ class Call:
         name: str,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        tensors: tuple[View, ...],
-        results: tuple[View, ...],
+        tensors: tuple[TensorView, ...],
+        results: tuple[TensorView, ...],
         see: See,
-        is_parameter: Callable[[View], bool],
+        is_parameter: Callable[[TensorView], bool],
         batch: int = 1,
     ) -> None:
         self.func, self.name, self.args, self.kwargs = func, name, args, kwargs
@@ -83,11 +83,11 @@ class Call:
             self._arguments.update(self.kwargs)
         return self._arguments[name]
 
-    def views(self, *names: str) -> tuple[View, ...]:
+    def views(self, *names: str) -> tuple[TensorView, ...]:
         """The tensor arguments of these names that are given; a list of tensors counts as its members."""
         return tuple(self._views(names))
 
-    def _views(self, names: tuple[str, ...]) -> Iterator[View]:
+    def _views(self, names: tuple[str, ...]) -> Iterator[TensorView]:
         for name in names:
             value = self[name]
             for tensor in value if isinstance(value, list | tuple) else (value,):

@@ -19,10 +19,10 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from epochcast.describe.capture.torch.aten_call import Call, Piece, View, dtype_of
-from epochcast.describe.capture.torch.call_plans import Plan, plan_of
+from epochcast.describe.capture.torch.aten_call import AtenCall, Piece, TensorView, dtype_of
+from epochcast.describe.capture.torch.call_plans import CallPlan, plan_of
 from epochcast.describe.capture.torch.ctc_loss import CTC
-from epochcast.describe.capture.torch.host_values import Host
+from epochcast.describe.capture.torch.host_values import HostValues
 from epochcast.describe.capture.torch.packed_sequences import PACKED
 from epochcast.describe.capture.torch.small_values import Unknown, Values
 from epochcast.describe.graph.op import Gradient, Phase
@@ -58,7 +58,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, module: torch.nn.Module, batch: int = 1, values: Values | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.batch = batch
-        self.host = Host(values or Values(), batch)
+        self.host = HostValues(values or Values(), batch)
         self.has_run_backward = False
         self.phase = Phase.FORWARD
         self.algorithm = "none"
@@ -134,16 +134,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._weak_references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return number
 
-    def see(self, tensor: torch.Tensor) -> View:
+    def see(self, tensor: torch.Tensor) -> TensorView:
         """A tensor as it is recorded."""
-        return View(self.storage(tensor), tuple(tensor.shape), dtype_of(tensor))
+        return TensorView(self.storage(tensor), tuple(tensor.shape), dtype_of(tensor))
 
-    def _see_read(self, tensor: torch.Tensor) -> View:
+    def _see_read(self, tensor: torch.Tensor) -> TensorView:
         """The same for an operand that is read. Each element is read once, so a broadcast dimension counts as size
         one.
         """
         shape = tuple(1 if step == 0 else n for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-        return View(self.storage(tensor), shape, dtype_of(tensor))
+        return TensorView(self.storage(tensor), shape, dtype_of(tensor))
 
     # ---- calls ----------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _result(
         self,
         func: Any,
-        plan: Plan,
+        plan: CallPlan,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         on_device: list[torch.Tensor],
@@ -202,7 +202,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.host.follow(func, plan.name, args, kwargs, plan.written(args, kwargs), result)
         return result, args
 
-    def _quick(self, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _quick(self, plan: CallPlan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """What a call on `meta` returns where that is known without PyTorch's help."""
         if plan.is_foreach and plan.writes:
             return None  # writing on meta does nothing
@@ -247,7 +247,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _record(
         self,
         func: Any,
-        plan: Plan,
+        plan: CallPlan,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         operands: list[torch.Tensor],
@@ -269,7 +269,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             pieces: Iterable[Piece] = (self._pass(func, plan, tensors, tuple(results)),)
         else:
             assert plan.rule is not None
-            call = Call(
+            call = AtenCall(
                 func, plan.name, args, kwargs, tensors, tuple(results), self.see, self._is_parameter, self.batch
             )
             pieces = plan.rule(call)
@@ -281,14 +281,16 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 piece = piece._replace(gradient=Gradient.DATA)
             self.drafts.append(Draft(plan.name, piece, phase, layer))
 
-    def _pass(self, func: Any, plan: Plan, tensors: tuple[View, ...], results: tuple[View, ...]) -> Piece:
+    def _pass(
+        self, func: Any, plan: CallPlan, tensors: tuple[TensorView, ...], results: tuple[TensorView, ...]
+    ) -> Piece:
         """One sweep over lists of tensors; a list given twice is read once."""
         step = plan.name.removeprefix("_foreach_")
         scaled = step in ("add", "sub") and "List" in func._schema.overload_name  # a + α·b
         kind = OptimizerUpdate(self.algorithm, step, self.style, 2 if scaled else _FOREACH_FLOPS.get(step, 1))
         return Piece(kind, tuple(dict.fromkeys(tensors)), results)
 
-    def _is_parameter(self, view: View) -> bool:
+    def _is_parameter(self, view: TensorView) -> bool:
         return view.storage in self._parameters
 
 
@@ -313,20 +315,20 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
 
 
-def _together(views: Iterable[View]) -> Iterator[View]:
+def _together(views: Iterable[TensorView]) -> Iterator[TensorView]:
     """Operands that lie in one storage as one: a batch that was taken apart by samples has as many as samples."""
-    by_storage: dict[tuple[int, Any], list[View]] = {}
+    by_storage: dict[tuple[int, Any], list[TensorView]] = {}
     for view in views:
         by_storage.setdefault((view.storage, view.dtype), []).append(view)
     for (storage, dtype), parts in by_storage.items():
-        yield parts[0] if len(parts) == 1 else View(storage, (sum(map(_elements, parts)),), dtype)
+        yield parts[0] if len(parts) == 1 else TensorView(storage, (sum(map(_elements, parts)),), dtype)
 
 
 def _is_host(device: Any) -> bool:
     return device is not None and torch.device(device).type == "cpu"
 
 
-def _elements(view: View) -> int:
+def _elements(view: TensorView) -> int:
     total = 1
     for size in view.shape:
         total *= size

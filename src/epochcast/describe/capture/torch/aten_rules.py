@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from epochcast.describe.capture.torch.aten_call import Call, Piece, View
+from epochcast.describe.capture.torch.aten_call import AtenCall, Piece, TensorView
 from epochcast.describe.graph.op import Gradient
 from epochcast.describe.graph.op_kinds import Attention, Conv, Copy, Kind, Loss, Matmul, Norm, Pool, Recurrent, Reduce
 
-Rule = Callable[[Call], Iterable[Piece]]
+Rule = Callable[[AtenCall], Iterable[Piece]]
 
 
 # ---- products -----------------------------------------------------------------------------------
@@ -20,7 +20,7 @@ def _is_transposed(tensor: torch.Tensor) -> bool:
     return rows == 1 and columns != 1 and tensor.shape[-1] > 1
 
 
-def _stored(call: Call, tensor: torch.Tensor) -> tuple[View, bool]:
+def _stored(call: AtenCall, tensor: torch.Tensor) -> tuple[TensorView, bool]:
     view = call.see(tensor)
     if not _is_transposed(tensor):
         return view, False
@@ -30,7 +30,7 @@ def _stored(call: Call, tensor: torch.Tensor) -> tuple[View, bool]:
 def matmul(first: str, second: str, added: str | None = None) -> Rule:
     """first·second (+ added); the second operand is a weight where it is a parameter."""
 
-    def rule(call: Call) -> Iterable[Piece]:
+    def rule(call: AtenCall) -> Iterable[Piece]:
         left, transpose_a = _stored(call, call[first])
         operand = call[second]
         right, transpose_b = _stored(call, operand if operand.dim() > 1 else operand.unsqueeze(-1))
@@ -43,7 +43,7 @@ def matmul(first: str, second: str, added: str | None = None) -> Rule:
     return rule
 
 
-def grouped_matmul(call: Call) -> Iterable[Piece]:
+def grouped_matmul(call: AtenCall) -> Iterable[Piece]:
     """Experts' products in one kernel, tokens shared out evenly: (T, K)·(E, K, N), or by expert (K, T/E)·(T/E, N)."""
     if call["mat2"].dim() == 3:
         yield from matmul("self", "mat2")(call)
@@ -56,18 +56,18 @@ def grouped_matmul(call: Call) -> Iterable[Piece]:
     yield Piece(Matmul(transpose_a=True), operands, (result,))
 
 
-def _conv_kind(call: Call) -> Conv:
+def _conv_kind(call: AtenCall) -> Conv:
     dims = call["weight"].dim() - 2
     stride, padding, dilation = (call.sizes(name, dims) for name in ("stride", "padding", "dilation"))
     return Conv(stride, padding, dilation, call["groups"], call["transposed"])
 
 
-def convolution(call: Call) -> Iterable[Piece]:
+def convolution(call: AtenCall) -> Iterable[Piece]:
     """y from (x; w, b)."""
     yield _unfolded(call, Piece(_conv_kind(call), call.views("input"), call.results, call.views("weight", "bias")))
 
 
-def convolution_backward(call: Call) -> Iterable[Piece]:
+def convolution_backward(call: AtenCall) -> Iterable[Piece]:
     """Up to three kernels: data and weight gradient, and the bias gradient as a sum."""
     arriving, data, weight = call.views("grad_output", "input", "weight")
     results = iter(call.results)
@@ -81,7 +81,7 @@ def convolution_backward(call: Call) -> Iterable[Piece]:
         yield Piece(Reduce("sum"), (arriving,), (next(results),), (), Gradient.WEIGHTS, "bias")
 
 
-def _unfolded(call: Call, piece: Piece) -> Piece:
+def _unfolded(call: AtenCall, piece: Piece) -> Piece:
     """Conditional convolution (Yang et al. 2019) has a kernel per sample and runs as one sample with batch·groups
     groups. Here it becomes `batch` samples of `groups` groups again, and the other kernels are read or written in
     addition.
@@ -91,10 +91,10 @@ def _unfolded(call: Call, piece: Piece) -> Piece:
     if batch == 1 or kind.groups % batch or call["input"].shape[0] != 1:
         return piece
 
-    def sample(view: View) -> View:
+    def sample(view: TensorView) -> TensorView:
         return view._replace(shape=(batch, view.shape[1] // batch, *view.shape[2:]))
 
-    def kernel(view: View) -> View:
+    def kernel(view: TensorView) -> TensorView:
         return view._replace(shape=(view.shape[0] // batch, *view.shape[1:]))
 
     kind = Conv(kind.stride, kind.padding, kind.dilation, kind.groups // batch, kind.transposed)
@@ -110,24 +110,24 @@ def _unfolded(call: Call, piece: Piece) -> Piece:
     )
 
 
-def attention(call: Call) -> Iterable[Piece]:
+def attention(call: AtenCall) -> Iterable[Piece]:
     """One fused kernel over (q, k, v)."""
     yield Piece(Attention(call["causal"]), call.views("q", "k", "v", "mask"), call.results)
 
 
-def attention_backward(call: Call) -> Iterable[Piece]:
+def attention_backward(call: AtenCall) -> Iterable[Piece]:
     """dQ, dK, dV (and the mask's gradient) in one pass."""
     operands = call.views("grad", "q", "k", "v", "out", "mask")
     yield Piece(Attention(call["causal"]), operands, call.results, (), Gradient.BOTH)
 
 
-def recurrent(call: Call) -> Iterable[Piece]:
+def recurrent(call: AtenCall) -> Iterable[Piece]:
     """One layer over the whole sequence."""
     kind = Recurrent(call["cell"], call["hidden"], call["directions"])
     yield Piece(kind, call.views("x", "states"), call.results, call.views("weights"))
 
 
-def recurrent_backward(call: Call) -> Iterable[Piece]:
+def recurrent_backward(call: AtenCall) -> Iterable[Piece]:
     """With frozen weights only the gradient of the data, which still passes through all steps."""
     kind = Recurrent(call["cell"], call["hidden"], call["directions"])
     operands = call.views("grad", "x", "out", "states")
@@ -144,7 +144,7 @@ def same(
 ) -> Rule:
     """An op of a fixed kind that reads these arguments and writes its `first` results."""
 
-    def rule(call: Call) -> Iterable[Piece]:
+    def rule(call: AtenCall) -> Iterable[Piece]:
         yield Piece(kind, call.views(*inputs), call.results[:first], call.views(*weights), gradient)
 
     return rule
@@ -163,7 +163,7 @@ def norm_backward(style: str, arriving: str = "grad_out") -> Rule:
 def pool(style: str) -> Rule:
     """A window over the input; max pooling also writes the indices of the maxima."""
 
-    def rule(call: Call) -> Iterable[Piece]:
+    def rule(call: AtenCall) -> Iterable[Piece]:
         yield Piece(_pool_kind(call, style), call.views("self"), call.results)
 
     return rule
@@ -172,14 +172,14 @@ def pool(style: str) -> Rule:
 def pool_backward(style: str) -> Rule:
     """Max pooling reads its input and the indices of the maxima; average pooling only the gradient."""
 
-    def rule(call: Call) -> Iterable[Piece]:
+    def rule(call: AtenCall) -> Iterable[Piece]:
         saved = ("grad_output", "self", "indices") if style == "max" else ("grad_output",)
         yield Piece(_pool_kind(call, style), call.views(*saved), call.results, (), Gradient.DATA)
 
     return rule
 
 
-def _pool_kind(call: Call, style: str) -> Pool:
+def _pool_kind(call: AtenCall, style: str) -> Pool:
     if not any(a.name == "kernel_size" for a in call.func._schema.arguments):
         zero = (0,) * (call["self"].dim() - 2)  # adaptive: the window follows from the sizes
         return Pool(style, zero, zero, zero)
@@ -188,7 +188,7 @@ def _pool_kind(call: Call, style: str) -> Pool:
     return Pool(style, window, call.sizes("stride", dims) or window, call.sizes("padding", dims))
 
 
-def nll_backward(call: Call) -> Iterable[Piece]:
+def nll_backward(call: AtenCall) -> Iterable[Piece]:
     """Writes the gradient of all scores from the targets alone."""
     yield Piece(Loss("nll"), call.views("grad_output", "target"), call.results, (), Gradient.DATA)
 
@@ -199,7 +199,7 @@ def nll_backward(call: Call) -> Iterable[Piece]:
 def plain(kind: Kind, gradient: Gradient = Gradient.NONE) -> Rule:
     """Reads its tensors, writes its results."""
 
-    def rule(call: Call) -> Iterable[Piece]:
+    def rule(call: AtenCall) -> Iterable[Piece]:
         yield Piece(kind, call.tensors, call.results, (), gradient)
 
     return rule
@@ -208,18 +208,18 @@ def plain(kind: Kind, gradient: Gradient = Gradient.NONE) -> Rule:
 def fresh(kind: Kind) -> Rule:
     """Writes without reading: fills and random numbers."""
 
-    def rule(call: Call) -> Iterable[Piece]:
+    def rule(call: AtenCall) -> Iterable[Piece]:
         yield Piece(kind, (), call.results)
 
     return rule
 
 
-def assigned(call: Call) -> Iterable[Piece]:
+def assigned(call: AtenCall) -> Iterable[Piece]:
     """Writes the source over the destination without reading the destination."""
     yield Piece(Copy("copy"), call.views("src"), call.results)
 
 
-def converted(call: Call) -> Iterable[Piece]:
+def converted(call: AtenCall) -> Iterable[Piece]:
     """A cast, or a plain copy where the dtype stays."""
     is_cast = any(a.dtype is not b.dtype for a, b in zip(call.tensors, call.results, strict=True))
     yield Piece(Copy("cast" if is_cast else "copy"), call.tensors, call.results)

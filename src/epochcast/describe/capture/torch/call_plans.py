@@ -10,7 +10,7 @@ from epochcast.describe.capture.torch.aten_table import ASKS_VALUES, FREE, rule_
 from epochcast.describe.capture.torch.meta_shapes import QUICK, Quick
 
 
-class Plan(NamedTuple):
+class CallPlan(NamedTuple):
     """An operator: its name, its rule, which arguments it writes, and how its results come about."""
 
     name: str
@@ -35,10 +35,10 @@ class Plan(NamedTuple):
                     yield tensor
 
 
-_PLANS: dict[Any, Plan] = {}
+_PLANS: dict[Any, CallPlan] = {}
 
 
-def plan_of(func: Any) -> Plan:
+def plan_of(func: Any) -> CallPlan:
     """The plan of an operator."""
     plan = _PLANS.get(func)
     if plan is None:
@@ -46,7 +46,7 @@ def plan_of(func: Any) -> Plan:
     return plan
 
 
-def _plan(func: Any) -> Plan:
+def _plan(func: Any) -> CallPlan:
     schema = func._schema
     full = schema.name.rpartition("::")[2]
     is_foreach = full.startswith(("_foreach_", "_fused_adam", "_fused_sgd", "_amp_foreach"))
@@ -56,4 +56,4 @@ def _plan(func: Any) -> Plan:
     )
     rule = None if name in FREE else rule_for(func, name)
     quick = QUICK.get(full) if schema.overload_name in ("", "Tensor", "Scalar") else None
-    return Plan(name, rule, writes, bool(getattr(func, "is_view", False)), is_foreach, name in ASKS_VALUES, quick)
+    return CallPlan(name, rule, writes, bool(getattr(func, "is_view", False)), is_foreach, name in ASKS_VALUES, quick)

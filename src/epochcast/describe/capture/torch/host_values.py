@@ -25,7 +25,7 @@ _SELECTIONS = (torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.defa
 _OTHERWISE: Mapping[torch.dtype, Any] = {torch.bool: False, **dict.fromkeys(FLOATS, 1.0)}
 
 
-class Host:
+class HostValues:
     """Follows the calls of a capture with the values that are known. `notes` say what had to be assumed."""
 
     def __init__(self, values: Values, batch: int = 1) -> None:

@@ -19,7 +19,7 @@ from epochcast.describe.capture.torch.call_plans import plan_of
 from epochcast.describe.capture.torch.capture_lock import ALONE
 from epochcast.describe.capture.torch.cuda_calls import CudaIsHere
 from epochcast.describe.capture.torch.factory import missing_framework
-from epochcast.describe.capture.torch.host_values import Host
+from epochcast.describe.capture.torch.host_values import HostValues
 from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.traceback_notes import first_line, with_traceback
 from epochcast.errors import BadInput, EndsProgram, EpochcastError
@@ -45,7 +45,7 @@ class _Following(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, values: Values) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._host = Host(values)
+        self._host = HostValues(values)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None

@@ -7,7 +7,7 @@ the sum is in place if the first is not read again, as the engine does on a devi
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from epochcast.describe.capture.torch.aten_call import View
+from epochcast.describe.capture.torch.aten_call import TensorView
 from epochcast.describe.capture.torch.aten_recorder import Draft
 from epochcast.describe.graph.op import Gradient, Op, Phase
 from epochcast.describe.graph.op_kinds import Elementwise, Matmul, Reduce
@@ -28,10 +28,10 @@ def named_ops(drafts: Sequence[Draft], named: Mapping[int, Storage]) -> tuple[tu
     counts: dict[str, int] = {}
     ops = []
 
-    def tensors(views: Iterable[View]) -> tuple[Tensor, ...]:
+    def tensors(views: Iterable[TensorView]) -> tuple[Tensor, ...]:
         return tuple(Tensor(v.shape, v.dtype, *storages[aliases.get(v.storage, v.storage)]) for v in views)
 
-    def name_new(view: View, name: str) -> None:
+    def name_new(view: TensorView, name: str) -> None:
         storages.setdefault(aliases.get(view.storage, view.storage), Storage(name))
 
     for draft in drafts:

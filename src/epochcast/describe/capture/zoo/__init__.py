@@ -10,15 +10,15 @@ from epochcast.base.caching import remembered
 from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.zoo.convnets import CONVNETS
 from epochcast.describe.capture.zoo.detectors import DETECTORS
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.language_models import LANGUAGE
 from epochcast.describe.capture.zoo.sequences import SEQUENCES
 from epochcast.describe.graph.op import Graph
 from epochcast.errors import BadInput, UnknownName
 
-__all__ = ["ZOO", "Entry", "zoo_model"]
+__all__ = ["ZOO", "ZooEntry", "zoo_model"]
 
-ZOO: Mapping[str, Entry] = {**CONVNETS, **DETECTORS, **SEQUENCES, **LANGUAGE}
+ZOO: Mapping[str, ZooEntry] = {**CONVNETS, **DETECTORS, **SEQUENCES, **LANGUAGE}
 
 
 @remembered(4)  # who asks again finds the steps that were built
@@ -32,5 +32,5 @@ def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: boo
     return BuiltModel(name, partial(_build, entry, name, input_shape, aux))
 
 
-def _build(entry: Entry, name: str, input_shape: tuple[int, ...] | None, aux: bool, batch: int) -> Graph:
+def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, aux: bool, batch: int) -> Graph:
     return entry.build(name, batch, input_shape, aux=aux)

@@ -2,63 +2,63 @@
 
 from collections.abc import Mapping
 
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 
 
-def _resnet(title: str, blocks: tuple[int, ...], bottleneck: bool, **more: object) -> Entry:
-    return Entry("resnet", "resnet", title, {"blocks": blocks, "bottleneck": bottleneck, **more})
+def _resnet(title: str, blocks: tuple[int, ...], bottleneck: bool, **more: object) -> ZooEntry:
+    return ZooEntry("resnet", "resnet", title, {"blocks": blocks, "bottleneck": bottleneck, **more})
 
 
-def _cifar(depth: int) -> Entry:
-    return Entry("resnet", "cifar_resnet", f"CIFAR ResNet-{depth}, He et al. 2016", {"depth": depth})
+def _cifar(depth: int) -> ZooEntry:
+    return ZooEntry("resnet", "cifar_resnet", f"CIFAR ResNet-{depth}, He et al. 2016", {"depth": depth})
 
 
-def _vgg(depth: int, batch_norm: bool) -> Entry:
+def _vgg(depth: int, batch_norm: bool) -> ZooEntry:
     title = f"VGG-{depth}{' with batch normalisation' if batch_norm else ''}, Simonyan & Zisserman 2015"
-    return Entry("vgg", "vgg", title, {"depth": depth, "batch_norm": batch_norm})
+    return ZooEntry("vgg", "vgg", title, {"depth": depth, "batch_norm": batch_norm})
 
 
-def _densenet(depth: int, blocks: tuple[int, ...], **more: object) -> Entry:
-    return Entry("densenet", "densenet", f"DenseNet-{depth}, Huang et al. 2017", {"blocks": blocks, **more})
+def _densenet(depth: int, blocks: tuple[int, ...], **more: object) -> ZooEntry:
+    return ZooEntry("densenet", "densenet", f"DenseNet-{depth}, Huang et al. 2017", {"blocks": blocks, **more})
 
 
-def _efficientnet(label: str, width: float, depth: float, size: int) -> Entry:
+def _efficientnet(label: str, width: float, depth: float, size: int) -> ZooEntry:
     options = {"width": width, "depth": depth, "input_shape": (3, size, size)}
-    return Entry("efficientnet", "efficientnet", f"EfficientNet-{label}, Tan & Le 2019", options)
+    return ZooEntry("efficientnet", "efficientnet", f"EfficientNet-{label}, Tan & Le 2019", options)
 
 
-def _squeezenet(version: str) -> Entry:
-    return Entry("squeezenet", "squeezenet", f"SqueezeNet {version}, Iandola et al. 2016", {"version": version})
+def _squeezenet(version: str) -> ZooEntry:
+    return ZooEntry("squeezenet", "squeezenet", f"SqueezeNet {version}, Iandola et al. 2016", {"version": version})
 
 
-def _mobilenet_v3(size: str) -> Entry:
-    return Entry("mobilenet", "mobilenet_v3", f"MobileNetV3 {size}, Howard et al. 2019", {"size": size})
+def _mobilenet_v3(size: str) -> ZooEntry:
+    return ZooEntry("mobilenet", "mobilenet_v3", f"MobileNetV3 {size}, Howard et al. 2019", {"size": size})
 
 
-def _r3d(depth: int, blocks: tuple[int, ...]) -> Entry:
-    return Entry("video", "r3d", f"R3D-{depth} over video, Tran et al. 2018", {"blocks": blocks})
+def _r3d(depth: int, blocks: tuple[int, ...]) -> ZooEntry:
+    return ZooEntry("video", "r3d", f"R3D-{depth} over video, Tran et al. 2018", {"blocks": blocks})
 
 
-def _mnist(convolutions: int) -> Entry:
+def _mnist(convolutions: int) -> ZooEntry:
     title = f"the source report's MNIST network, {convolutions} convolutions"
-    return Entry("report_networks", "mnist_cnn", title, {"convolutions": convolutions})
+    return ZooEntry("report_networks", "mnist_cnn", title, {"convolutions": convolutions})
 
 
-def _diffusion(title: str, **sizes: object) -> Entry:
-    return Entry("diffusion", "diffusion_unet", f"the U-Net of {title}", sizes)
+def _diffusion(title: str, **sizes: object) -> ZooEntry:
+    return ZooEntry("diffusion", "diffusion_unet", f"the U-Net of {title}", sizes)
 
 
-CONVNETS: Mapping[str, Entry] = {
-    "alexnet": Entry("alexnet", "alexnet", "AlexNet, one tower, Krizhevsky 2014"),
-    "alexnet_two_tower": Entry("alexnet", "alexnet_two_tower", "AlexNet of the paper, Krizhevsky et al. 2012"),
-    "nin": Entry("alexnet", "nin", "Network in network for ImageNet, Lin et al. 2014"),
-    "overfeat": Entry("alexnet", "overfeat", "OverFeat, fast model, Sermanet et al. 2014"),
+CONVNETS: Mapping[str, ZooEntry] = {
+    "alexnet": ZooEntry("alexnet", "alexnet", "AlexNet, one tower, Krizhevsky 2014"),
+    "alexnet_two_tower": ZooEntry("alexnet", "alexnet_two_tower", "AlexNet of the paper, Krizhevsky et al. 2012"),
+    "nin": ZooEntry("alexnet", "nin", "Network in network for ImageNet, Lin et al. 2014"),
+    "overfeat": ZooEntry("alexnet", "overfeat", "OverFeat, fast model, Sermanet et al. 2014"),
     **{f"vgg{depth}": _vgg(depth, batch_norm=False) for depth in (11, 13, 16, 19)},
     **{f"vgg{depth}_bn": _vgg(depth, batch_norm=True) for depth in (11, 13, 16, 19)},
-    "googlenet": Entry("inception", "googlenet", "GoogLeNet, Szegedy et al. 2015", has_aux=True),
-    "inception_v3": Entry("inception", "inception_v3", "Inception v3, Szegedy et al. 2016", has_aux=True),
-    "inception_naive": Entry("inception", "inception_naive", "one inception module, naive"),
-    "inception_reduced": Entry("inception", "inception_reduced", "one inception module with dimension reduction"),
+    "googlenet": ZooEntry("inception", "googlenet", "GoogLeNet, Szegedy et al. 2015", has_aux=True),
+    "inception_v3": ZooEntry("inception", "inception_v3", "Inception v3, Szegedy et al. 2016", has_aux=True),
+    "inception_naive": ZooEntry("inception", "inception_naive", "one inception module, naive"),
+    "inception_reduced": ZooEntry("inception", "inception_reduced", "one inception module with dimension reduction"),
     "resnet18": _resnet("ResNet-18, He et al. 2016", (2, 2, 2, 2), False),
     "resnet34": _resnet("ResNet-34, He et al. 2016", (3, 4, 6, 3), False),
     "resnet50": _resnet("ResNet-50, He et al. 2016", (3, 4, 6, 3), True),
@@ -80,7 +80,7 @@ CONVNETS: Mapping[str, Entry] = {
     "densenet161": _densenet(161, (6, 12, 36, 24), growth=48, stem=96),
     "densenet169": _densenet(169, (6, 12, 32, 32)),
     "densenet201": _densenet(201, (6, 12, 48, 32)),
-    "mobilenet_v2": Entry("mobilenet", "mobilenet_v2", "MobileNetV2, Sandler et al. 2018"),
+    "mobilenet_v2": ZooEntry("mobilenet", "mobilenet_v2", "MobileNetV2, Sandler et al. 2018"),
     "mobilenet_v3_large": _mobilenet_v3("large"),
     "mobilenet_v3_small": _mobilenet_v3("small"),
     "efficientnet_b0": _efficientnet("B0", 1.0, 1.0, 224),
@@ -91,7 +91,7 @@ CONVNETS: Mapping[str, Entry] = {
     "squeezenet": _squeezenet("1.0"),
     "squeezenet1_0": _squeezenet("1.0"),
     "squeezenet1_1": _squeezenet("1.1"),
-    "unet": Entry("unet", "unet", "U-Net, Ronneberger et al. 2015"),
+    "unet": ZooEntry("unet", "unet", "U-Net, Ronneberger et al. 2015"),
     "sd15_unet": _diffusion("Stable Diffusion 1.5, Rombach et al. 2022"),
     "sd21_unet": _diffusion(
         "Stable Diffusion 2.1, Rombach et al. 2022", text_width=1024, head_width=64, input_shape=(4, 96, 96)
@@ -109,6 +109,8 @@ CONVNETS: Mapping[str, Entry] = {
     "r3d_34": _r3d(34, (3, 4, 6, 3)),
     "mnist_cnn": _mnist(3),
     "mnist_cnn_2conv": _mnist(2),
-    "cifar10_cnn": Entry("report_networks", "cifar10_cnn", "the source report's CIFAR-10 network"),
-    "patch_camelyon_cnn": Entry("report_networks", "patch_camelyon_cnn", "the source report's Patch Camelyon network"),
+    "cifar10_cnn": ZooEntry("report_networks", "cifar10_cnn", "the source report's CIFAR-10 network"),
+    "patch_camelyon_cnn": ZooEntry(
+        "report_networks", "patch_camelyon_cnn", "the source report's Patch Camelyon network"
+    ),
 }

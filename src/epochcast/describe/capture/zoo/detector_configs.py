@@ -21,7 +21,7 @@ from functools import partial
 
 from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.zoo.detectors import BACKBONES
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.pyramid import Backbone
 from epochcast.describe.capture.zoo.rcnn import Heads
 from epochcast.describe.graph.op import Graph, Op
@@ -65,7 +65,7 @@ def _is_mmdetection(framework: str) -> bool:
     return framework.startswith("mmdetection")
 
 
-def _build(entry: Entry, name: str, input_shape: tuple[int, ...] | None, is_apart: bool, batch: int) -> Graph:
+def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, is_apart: bool, batch: int) -> Graph:
     graph = entry.build(name, batch, input_shape)
     return replace(graph, ops=tuple(_keeping_input(op) for op in graph.ops)) if is_apart else graph
 
@@ -77,7 +77,7 @@ def _keeping_input(op: Op) -> Op:
     return replace(op, kind=Elementwise("threshold"))
 
 
-def detector_entry(framework: str, name: str) -> Entry:
+def detector_entry(framework: str, name: str) -> ZooEntry:
     """The builder and its options; a name with unknown words is refused; the error lists them."""
     plain = name.strip().casefold().replace("-", "_")
     ssd = _SSD.fullmatch(plain)
@@ -85,7 +85,7 @@ def detector_entry(framework: str, name: str) -> Entry:
         _check(framework, name, ssd["rest"])
         size = int(ssd["size"])
         options = {"input_shape": (3, size, size), "classes": CLASSES + 1, "frozen_stages": 0}
-        return Entry("ssd", "ssd", f"SSD{size} of {framework}", options)
+        return ZooEntry("ssd", "ssd", f"SSD{size} of {framework}", options)
     match = _NAME.fullmatch(plain)
     if not match or (match["kind"] == "x") != (match["width"] is not None):
         raise BadInput(
@@ -98,14 +98,14 @@ def detector_entry(framework: str, name: str) -> Entry:
     _check(framework, name, rest)
     if method in ("retinanet", "fcos"):
         options = {"backbone": backbone, "classes": CLASSES, "extra": "c5", "fuses_loss": _is_mmdetection(framework)}
-        return Entry("dense_detection", method, f"{method} of {framework}", options)
+        return ZooEntry("dense_detection", method, f"{method} of {framework}", options)
     options = {
         "backbone": backbone,
         "heads": _heads(framework, method, is_polygonal="_poly" in rest),
         "neck": match["neck"],
         "proposes": not method.startswith("fast_"),
     }
-    return Entry("rcnn", "rcnn", f"{method} of {framework}", options)
+    return ZooEntry("rcnn", "rcnn", f"{method} of {framework}", options)
 
 
 def _heads(framework: str, method: str, is_polygonal: bool) -> Heads:

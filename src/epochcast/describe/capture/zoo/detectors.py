@@ -7,7 +7,7 @@ the same networks as other frameworks configure them.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.pyramid import Backbone
 from epochcast.describe.capture.zoo.rcnn import Heads
 
@@ -31,29 +31,29 @@ _SHOWN = {
 }
 
 
-def _rcnn(title: str, backbone: str, heads: Heads, **more: object) -> Entry:
+def _rcnn(title: str, backbone: str, heads: Heads, **more: object) -> ZooEntry:
     options = {"backbone": BACKBONES[backbone], "heads": heads, **more}
-    return Entry("rcnn", "rcnn", f"{title} on {_SHOWN[backbone]}", options)
+    return ZooEntry("rcnn", "rcnn", f"{title} on {_SHOWN[backbone]}", options)
 
 
-def _dense(function: str, title: str, backbone: str, **more: object) -> Entry:
+def _dense(function: str, title: str, backbone: str, **more: object) -> ZooEntry:
     options = {"backbone": BACKBONES[backbone], **more}
-    return Entry("dense_detection", function, f"{title} on {_SHOWN[backbone]}", options)
+    return ZooEntry("dense_detection", function, f"{title} on {_SHOWN[backbone]}", options)
 
 
-def _ssd(size: int) -> Entry:
-    return Entry("ssd", "ssd", f"SSD{size} on VGG-16, Liu et al. 2016", {"input_shape": (3, size, size)})
+def _ssd(size: int) -> ZooEntry:
+    return ZooEntry("ssd", "ssd", f"SSD{size} on VGG-16, Liu et al. 2016", {"input_shape": (3, size, size)})
 
 
-def _ssd_resnet(title: str, blocks: tuple[int, ...], bottleneck: bool) -> Entry:
+def _ssd_resnet(title: str, blocks: tuple[int, ...], bottleneck: bool) -> ZooEntry:
     options = {"blocks": blocks, "bottleneck": bottleneck}
-    return Entry("ssd", "ssd_resnet", f"SSD300 on {title}", options)
+    return ZooEntry("ssd", "ssd_resnet", f"SSD300 on {title}", options)
 
 
 _FASTER, _MASK = "Faster R-CNN, Ren et al. 2015,", "Mask R-CNN, He et al. 2017,"
 _CASCADE = "Cascade R-CNN, Cai & Vasconcelos 2018,"
 
-DETECTORS: Mapping[str, Entry] = {
+DETECTORS: Mapping[str, ZooEntry] = {
     **{f"fasterrcnn_{name}_fpn": _rcnn(_FASTER, name, Heads()) for name in _LARGE},
     "fasterrcnn_resnet50_c4": _rcnn(_FASTER, "resnet50", Heads(), neck="c4"),
     "fasterrcnn_resnet50_dc5": _rcnn(_FASTER, "resnet50", Heads(), neck="dc5"),
@@ -70,7 +70,7 @@ DETECTORS: Mapping[str, Entry] = {
         for name in ("resnet50", "resnet101", "resnext101_32x4d", "resnext101_64x4d")
     },
     # As submissions run it: apex has kernels for frozen norms in half and for the loss.
-    "retinanet_resnext50_32x4d_fpn": Entry(
+    "retinanet_resnext50_32x4d_fpn": ZooEntry(
         "dense_detection",
         "retinanet",
         "RetinaNet of MLPerf, for OpenImages, on ResNeXt-50 32x4d",
@@ -86,6 +86,6 @@ DETECTORS: Mapping[str, Entry] = {
     "ssd512_vgg16": _ssd(512),
     "ssd300_resnet34": _ssd_resnet("ResNet-34, as in MLPerf", (3, 4, 6), False),
     "ssd300_resnet50": _ssd_resnet("ResNet-50", (3, 4, 6), True),
-    "yolov3": Entry("yolo", "yolov3", "YOLOv3 on Darknet-53, Redmon & Farhadi 2018"),
-    "yolov3_voc": Entry("yolo", "yolov3", "YOLOv3 for PASCAL VOC", {"classes": 20}),
+    "yolov3": ZooEntry("yolo", "yolov3", "YOLOv3 on Darknet-53, Redmon & Farhadi 2018"),
+    "yolov3_voc": ZooEntry("yolo", "yolov3", "YOLOv3 for PASCAL VOC", {"classes": 20}),
 }

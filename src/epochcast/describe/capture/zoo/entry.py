@@ -11,7 +11,7 @@ from epochcast.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ZooEntry:
     """One network: where its builder is, what it is called with, what it is.
 
     A builder takes the batch, then the shape of one sample. Its default is the published one, unless the options have

@@ -5,50 +5,50 @@ The builders are the zoo's, the sizes those of each model's `config.json`.
 
 from collections.abc import Mapping
 
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.language_models import GEMMA2, GEMMA3, QWEN3, decoder_entry, parallel_entry
 from epochcast.describe.capture.zoo.moe import Mixture
 
 
-def _qwen25(size: str, layers: int, width: int, heads: int, kv_heads: int, ffn: int, *, tied: bool = False) -> Entry:
+def _qwen25(size: str, layers: int, width: int, heads: int, kv_heads: int, ffn: int, *, tied: bool = False) -> ZooEntry:
     vocabulary = 151936 if width < 3584 else 152064
     title = f"Qwen2.5 {size}, Yang et al. 2024"
     return decoder_entry(title, layers, width, heads, kv_heads, ffn, vocabulary, qkv_bias=True, tied=tied, context=4096)
 
 
-def _qwen3(size: str, layers: int, width: int, heads: int, ffn: int, *, tied: bool = False) -> Entry:
+def _qwen3(size: str, layers: int, width: int, heads: int, ffn: int, *, tied: bool = False) -> ZooEntry:
     return decoder_entry(f"Qwen3 {size}, Yang et al. 2025", layers, width, heads, 8, ffn, 151936, tied=tied, **QWEN3)
 
 
-def _pythia(size: str, layers: int, width: int, heads: int, vocabulary: int = 50304) -> Entry:
+def _pythia(size: str, layers: int, width: int, heads: int, vocabulary: int = 50304) -> ZooEntry:
     title = f"Pythia {size}, Biderman et al. 2023"
     return parallel_entry(title, layers, width, heads, vocabulary, rotary_width=width // heads // 4)
 
 
-def _smol(size: str, layers: int, width: int, heads: int, kv_heads: int, ffn: int) -> Entry:
+def _smol(size: str, layers: int, width: int, heads: int, kv_heads: int, ffn: int) -> ZooEntry:
     title = f"SmolLM2 {size}, Ben Allal et al. 2025"
     return decoder_entry(title, layers, width, heads, kv_heads, ffn, 49152, tied=True, context=8192)
 
 
-def _body(title: str, layers: int) -> Entry:
-    return Entry("encoder", "bert", title, {"layers": layers, "width": 384, "heads": 12, "head": "pooler"})
+def _body(title: str, layers: int) -> ZooEntry:
+    return ZooEntry("encoder", "bert", title, {"layers": layers, "width": 384, "heads": 12, "head": "pooler"})
 
 
-def _t5(title: str, heads: int, head_width: int, ffn: int) -> Entry:
+def _t5(title: str, heads: int, head_width: int, ffn: int) -> ZooEntry:
     sizes = {"layers": 24, "width": 1024, "heads": heads, "head_width": head_width, "ffn": ffn}
-    return Entry("t5", "t5", f"{title}, Raffel et al. 2020", sizes)
+    return ZooEntry("t5", "t5", f"{title}, Raffel et al. 2020", sizes)
 
 
-def _flan(size: str, layers: int, width: int, heads: int, ffn: int) -> Entry:
+def _flan(size: str, layers: int, width: int, heads: int, ffn: int) -> ZooEntry:
     sizes = {"layers": layers, "width": width, "heads": heads, "head_width": 64, "ffn": ffn, "gated": True}
-    return Entry("t5", "t5", f"Flan-T5 {size} (T5 1.1), Chung et al. 2022", sizes)
+    return ZooEntry("t5", "t5", f"Flan-T5 {size} (T5 1.1), Chung et al. 2022", sizes)
 
 
-def _opt(title: str, layers: int, width: int, heads: int) -> Entry:
-    return Entry("gpt", "opt", f"{title}, Zhang et al. 2022", {"layers": layers, "width": width, "heads": heads})
+def _opt(title: str, layers: int, width: int, heads: int) -> ZooEntry:
+    return ZooEntry("gpt", "opt", f"{title}, Zhang et al. 2022", {"layers": layers, "width": width, "heads": heads})
 
 
-SIZED: Mapping[str, Entry] = {
+SIZED: Mapping[str, ZooEntry] = {
     "minilm_l6": _body("MiniLM, 6 layers, Wang et al. 2020", 6),
     "minilm_l12": _body("BERT of 12 layers, 384 wide", 12),
     "t5_large": _t5("T5 large", 16, 64, 4096),
@@ -56,7 +56,7 @@ SIZED: Mapping[str, Entry] = {
     "flan_t5_base": _flan("base", 12, 768, 12, 2048),
     "flan_t5_large": _flan("large", 24, 1024, 16, 2816),
     "flan_t5_xl": _flan("XL", 24, 2048, 32, 5120),
-    "distilgpt2": Entry("gpt", "gpt2", "DistilGPT2, Sanh et al. 2019", {"layers": 6, "width": 768, "heads": 12}),
+    "distilgpt2": ZooEntry("gpt", "gpt2", "DistilGPT2, Sanh et al. 2019", {"layers": 6, "width": 768, "heads": 12}),
     "opt_6_7b": _opt("OPT-6.7B", 32, 4096, 32),
     "opt_13b": _opt("OPT-13B", 40, 5120, 40),
     "pythia_70m": _pythia("70M", 6, 512, 8),

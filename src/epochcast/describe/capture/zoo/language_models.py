@@ -7,7 +7,7 @@ sequences. `sequences` has Llama 2 and 3, TinyLlama and Mistral.
 from collections.abc import Mapping
 from typing import Any
 
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.latent import Latent
 from epochcast.describe.capture.zoo.moe import Mixture
 
@@ -26,17 +26,17 @@ def decoder_entry(
     window: int = 0,
     dense_layers: int = 0,
     **more: object,
-) -> Entry:
+) -> ZooEntry:
     """A decoder of Llama's kind (`decoder`)."""
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
     kinds = {"window": window, "dense_layers": dense_layers, **more}
-    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **kinds})
+    return ZooEntry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **kinds})
 
 
-def parallel_entry(title: str, layers: int, width: int, heads: int, vocabulary: int, **more: object) -> Entry:
+def parallel_entry(title: str, layers: int, width: int, heads: int, vocabulary: int, **more: object) -> ZooEntry:
     """A decoder of GPT-NeoX' kind (`parallel`)."""
     sizes = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary}
-    return Entry("parallel_blocks", "parallel_decoder", title, {**sizes, **more})
+    return ZooEntry("parallel_blocks", "parallel_decoder", title, {**sizes, **more})
 
 
 GEMMA: Options = {
@@ -52,7 +52,7 @@ _GEMMA_PAPER, _GEMMA2_PAPER = "Gemma Team 2024", "Gemma Team 2024 (Gemma 2)"
 _PHI = {"rotary_width": 32, "one_norm": True, "output_bias": True, "is_phi": True}
 _PYTHIA = "Biderman et al. 2023"
 
-LANGUAGE: Mapping[str, Entry] = {
+LANGUAGE: Mapping[str, ZooEntry] = {
     "llama3_1_8b": decoder_entry(f"Llama 3.1 8B, {_LLAMA31}", 32, 4096, 32, 8, 14336, 128256, context=8192),
     "llama3_1_405b": decoder_entry(f"Llama 3.1 405B, {_LLAMA31}", 126, 16384, 128, 8, 53248, 128256, context=8192),
     "gemma_2b": decoder_entry(f"Gemma 2B, {_GEMMA_PAPER}", 18, 2048, 8, 1, 16384, 256000, **GEMMA),

@@ -17,7 +17,7 @@ the coarser one is added to it at twice its size, and a 3x3 convolution makes th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochcast.describe.capture.zoo.resnet import Normalise, Residual, batch_norm, stage, stem
+from epochcast.describe.capture.zoo.resnet import Normalise, ResidualStyle, batch_norm, stage, stem
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.op_kinds import View
@@ -68,9 +68,9 @@ class Backbone:
             raise UnknownName("norm of a backbone", self.norm, NORMS)
 
     @property
-    def residual(self) -> Residual:
+    def residual(self) -> ResidualStyle:
         """Its blocks."""
-        return Residual(True, self.groups, self.width_per_group, NORMS[self.norm], self.strides_first)
+        return ResidualStyle(True, self.groups, self.width_per_group, NORMS[self.norm], self.strides_first)
 
     def stages(self, b: Builder, image: Tensor, *, last: int = 4, dilates_last: bool = False) -> list[Tensor]:
         """C2 … C5 of an image (or up to an earlier stage); a dilated last stage keeps the size of the one before."""

@@ -22,7 +22,7 @@ def batch_norm(b: Builder, x: Tensor, name: str) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
+class ResidualStyle:
     """What all blocks of a network share.
 
     `strides_first`: the stride of a bottleneck sits on its first 1x1 convolution, as in the paper and in Caffe.
@@ -53,7 +53,7 @@ def resnet(
     """
     b = Builder(name, batch)
     x = b.input("image", input_shape)
-    like = Residual(bottleneck, groups, width_per_group)
+    like = ResidualStyle(bottleneck, groups, width_per_group)
     x = stem(b, x, like, small=small_stem)
     for number, count in enumerate(blocks, 1):
         x = stage(b, x, like, number, count)
@@ -61,7 +61,7 @@ def resnet(
     return b.finish(b.linear(x, classes, name="fc"))
 
 
-def stem(b: Builder, x: Tensor, like: Residual, *, small: bool = False) -> Tensor:
+def stem(b: Builder, x: Tensor, like: ResidualStyle, *, small: bool = False) -> Tensor:
     """A 7x7 convolution and a pool: a quarter of the pixels a side; `small`: one 3x3 convolution."""
     kernel, stride = (3, 1) if small else (7, 2)
     x = b.conv(x, 64, kernel, stride=stride, padding=kernel // 2, bias=False, name="conv1")
@@ -70,7 +70,14 @@ def stem(b: Builder, x: Tensor, like: Residual, *, small: bool = False) -> Tenso
 
 
 def stage(
-    b: Builder, x: Tensor, like: Residual, number: int, count: int, *, dilation: int = 1, halves: bool | None = None
+    b: Builder,
+    x: Tensor,
+    like: ResidualStyle,
+    number: int,
+    count: int,
+    *,
+    dilation: int = 1,
+    halves: bool | None = None,
 ) -> Tensor:
     """`count` blocks; all stages but the first halve the pixels, unless told otherwise or dilated instead."""
     is_halved = number > 1 and dilation == 1 if halves is None else halves
@@ -85,14 +92,14 @@ def stage(
     return x
 
 
-def _basic(b: Builder, x: Tensor, like: Residual, planes: int, stride: int) -> Tensor:
+def _basic(b: Builder, x: Tensor, like: ResidualStyle, planes: int, stride: int) -> Tensor:
     y = b.conv(x, planes, 3, stride=stride, padding=1, bias=False, name="conv1")
     y = b.relu(like.norm(b, y, "bn1"), name="relu")
     y = like.norm(b, b.conv(y, planes, 3, padding=1, bias=False, name="conv2"), "bn2")
     return b.relu(b.add(y, _shortcut(b, x, like, planes, stride), name="add"), name="relu_out")
 
 
-def _bottleneck(b: Builder, x: Tensor, like: Residual, planes: int, stride: int, dilation: int) -> Tensor:
+def _bottleneck(b: Builder, x: Tensor, like: ResidualStyle, planes: int, stride: int, dilation: int) -> Tensor:
     width = planes * like.width_per_group // 64 * like.groups
     first, second = (stride, 1) if like.strides_first else (1, stride)
     y = b.conv(x, width, 1, stride=first, bias=False, name="conv1")
@@ -105,7 +112,7 @@ def _bottleneck(b: Builder, x: Tensor, like: Residual, planes: int, stride: int,
     return b.relu(b.add(y, _shortcut(b, x, like, planes * 4, stride), name="add"), name="relu_out")
 
 
-def _shortcut(b: Builder, x: Tensor, like: Residual, channels: int, stride: int) -> Tensor:
+def _shortcut(b: Builder, x: Tensor, like: ResidualStyle, channels: int, stride: int) -> Tensor:
     """The identity, or a strided 1x1 projection where the shape changes."""
     if stride == 1 and x.shape[1] == channels:
         return x

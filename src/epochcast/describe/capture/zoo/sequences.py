@@ -5,37 +5,37 @@ The input of a language model is a number of tokens (such as 128); throughput co
 
 from collections.abc import Mapping
 
-from epochcast.describe.capture.zoo.entry import Entry
+from epochcast.describe.capture.zoo.entry import ZooEntry
 
 
-def _vit(title: str, patch: int, layers: int, width: int, heads: int) -> Entry:
+def _vit(title: str, patch: int, layers: int, width: int, heads: int) -> ZooEntry:
     options = {"patch": patch, "layers": layers, "width": width, "heads": heads}
-    return Entry("vision_transformer", "vision_transformer", f"{title}, Dosovitskiy et al. 2021", options)
+    return ZooEntry("vision_transformer", "vision_transformer", f"{title}, Dosovitskiy et al. 2021", options)
 
 
-def _swin(title: str, width: int, depths: tuple[int, ...], heads: tuple[int, ...]) -> Entry:
-    return Entry("swin", "swin", f"{title}, Liu et al. 2021", {"width": width, "depths": depths, "heads": heads})
+def _swin(title: str, width: int, depths: tuple[int, ...], heads: tuple[int, ...]) -> ZooEntry:
+    return ZooEntry("swin", "swin", f"{title}, Liu et al. 2021", {"width": width, "depths": depths, "heads": heads})
 
 
-def _clip(title: str, patch: int, layers: int, width: int, text_width: int) -> Entry:
+def _clip(title: str, patch: int, layers: int, width: int, text_width: int) -> ZooEntry:
     sizes = {"patch": patch, "layers": layers, "width": width, "text_width": text_width}
-    return Entry("clip", "clip", f"{title}, Radford et al. 2021", sizes)
+    return ZooEntry("clip", "clip", f"{title}, Radford et al. 2021", sizes)
 
 
-def _bert(layers: int, width: int, heads: int, head: str, what: str) -> Entry:
+def _bert(layers: int, width: int, heads: int, head: str, what: str) -> ZooEntry:
     title = f"BERT-{'base' if layers == 12 else 'large'} {what}, Devlin et al. 2019"
     options = {"layers": layers, "width": width, "heads": heads, "head": head}
-    return Entry("encoder", "bert", title, options)
+    return ZooEntry("encoder", "bert", title, options)
 
 
-def _gpt(title: str, layers: int, width: int, heads: int, **more: object) -> Entry:
+def _gpt(title: str, layers: int, width: int, heads: int, **more: object) -> ZooEntry:
     sizes = {"layers": layers, "width": width, "heads": heads}
-    return Entry("gpt", "gpt2", title, {**sizes, **more})
+    return ZooEntry("gpt", "gpt2", title, {**sizes, **more})
 
 
-def _opt(title: str, layers: int, width: int, heads: int) -> Entry:
+def _opt(title: str, layers: int, width: int, heads: int) -> ZooEntry:
     sizes = {"layers": layers, "width": width, "heads": heads}
-    return Entry("gpt", "opt", f"{title}, Zhang et al. 2022", sizes)
+    return ZooEntry("gpt", "opt", f"{title}, Zhang et al. 2022", sizes)
 
 
 def _llama(
@@ -48,25 +48,25 @@ def _llama(
     vocabulary: int,
     context: int,
     **more: object,
-) -> Entry:
+) -> ZooEntry:
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
     options = {**sizes, "vocabulary": vocabulary, "context": context, **more}
-    return Entry("decoder", "decoder", title, options)
+    return ZooEntry("decoder", "decoder", title, options)
 
 
-def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: int, **more: object) -> Entry:
+def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: int, **more: object) -> ZooEntry:
     sizes = {"layers": layers, "width": width, "heads": heads, "head_width": head_width, "ffn": ffn}
-    return Entry("t5", "t5", title, {**sizes, **more})
+    return ZooEntry("t5", "t5", title, {**sizes, **more})
 
 
 _BASE, _LARGE = (12, 768, 12), (24, 1024, 16)
 _BIG = {"width": 1024, "heads": 16, "ffn": 4096}
 _GPT3 = {"positions": 2048}
 _ML1M = {"users": 6040, "items": 3706, "factors": 32, "layers": (256, 128, 64, 32)}
-_LSTM = Entry("recurrent", "lstm_lm", "LSTM language model, large, Zaremba et al. 2014")
+_LSTM = ZooEntry("recurrent", "lstm_lm", "LSTM language model, large, Zaremba et al. 2014")
 _WIDE_XL = "gpt3_xl is 3,072 wide (24 heads of 128), as measured under that name; gpt3_1_3b has the paper's 2,048"
 
-SEQUENCES: Mapping[str, Entry] = {
+SEQUENCES: Mapping[str, ZooEntry] = {
     "vit_ti_16": _vit("ViT-Ti/16", 16, 12, 192, 3),
     "vit_s_16": _vit("ViT-S/16", 16, 12, 384, 6),
     "vit_b_16": _vit("ViT-B/16", 16, 12, 768, 12),
@@ -111,23 +111,25 @@ SEQUENCES: Mapping[str, Entry] = {
     "t5_small": _t5("T5 small, Raffel et al. 2020", 6, 512, 8, 64, 2048),
     "t5_base": _t5("T5 base, Raffel et al. 2020", 12, 768, 12, 64, 3072),
     "switch_xl_4": _t5("Switch transformer XL with 4 experts, Fedus et al. 2022", 24, 1024, 32, 128, 16384, experts=4),
-    "transformer": Entry("transformer", "transformer", "Translation transformer, base, Vaswani et al. 2017"),
-    "transformer_big": Entry("transformer", "transformer", "Translation transformer, big, Vaswani et al. 2017", _BIG),
-    "transformer_multi30k": Entry(
+    "transformer": ZooEntry("transformer", "transformer", "Translation transformer, base, Vaswani et al. 2017"),
+    "transformer_big": ZooEntry(
+        "transformer", "transformer", "Translation transformer, big, Vaswani et al. 2017", _BIG
+    ),
+    "transformer_multi30k": ZooEntry(
         "transformer", "transformer", "Translation transformer, base, on Multi30k", {"vocabulary": 3149}
     ),
-    "deepspeech2": Entry("recurrent", "deepspeech2", "Deep Speech 2, Amodei et al. 2016"),
-    "gnmt": Entry("recurrent", "gnmt", "GNMT v2, Wu et al. 2016"),
+    "deepspeech2": ZooEntry("recurrent", "deepspeech2", "Deep Speech 2, Amodei et al. 2016"),
+    "gnmt": ZooEntry("recurrent", "gnmt", "GNMT v2, Wu et al. 2016"),
     "lstm_lm": _LSTM,
     "lstm": _LSTM,
-    "lstm_wikitext2": Entry(
+    "lstm_wikitext2": ZooEntry(
         "recurrent",
         "lstm_lm",
         "PyTorch's word-language-model example on WikiText-2",
         {"width": 200, "vocabulary": 33278},
     ),
-    "dlrm": Entry("dlrm", "dlrm", "DLRM on Criteo Kaggle, Naumov et al. 2019"),
-    "dlrm_mlperf": Entry("dlrm", "dlrm_terabyte", "DLRM on Criteo Terabyte as in MLPerf, Naumov et al. 2019"),
-    "ncf": Entry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-20M, He et al. 2017"),
-    "ncf_ml1m": Entry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-1M, He et al. 2017", _ML1M),
+    "dlrm": ZooEntry("dlrm", "dlrm", "DLRM on Criteo Kaggle, Naumov et al. 2019"),
+    "dlrm_mlperf": ZooEntry("dlrm", "dlrm_terabyte", "DLRM on Criteo Terabyte as in MLPerf, Naumov et al. 2019"),
+    "ncf": ZooEntry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-20M, He et al. 2017"),
+    "ncf_ml1m": ZooEntry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-1M, He et al. 2017", _ML1M),
 }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from epochcast.describe.capture.zoo.detection_losses import box_loss, cross_entropy
 from epochcast.describe.capture.zoo.proposals import OBJECTS, flat, overlaps
-from epochcast.describe.capture.zoo.resnet import Residual, stage, stem
+from epochcast.describe.capture.zoo.resnet import ResidualStyle, stage, stem
 from epochcast.describe.capture.zoo.vgg import CHANNELS, CONVOLUTIONS
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
@@ -58,7 +58,7 @@ def ssd_resnet(
 ) -> Graph:
     """300 pixels on the first three stages of a ResNet, all of it trained; maps behind ResNet-50 are normalised."""
     b = Builder(name, batch)
-    like = Residual(bottleneck)
+    like = ResidualStyle(bottleneck)
     with b.scope("backbone"):
         x = stem(b, b.input("image", input_shape), like)
         for number, count in enumerate(blocks, 1):

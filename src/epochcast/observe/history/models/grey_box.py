@@ -26,7 +26,7 @@ import numpy as np
 
 from epochcast.errors import BadInput
 from epochcast.observe.history.design import Design, Term, design_of
-from epochcast.observe.history.fitted_model import Fitted, Stage
+from epochcast.observe.history.fitted_model import FittedModel, Stage
 from epochcast.observe.history.gaussian_process import Blocks
 from epochcast.observe.history.job_table import OVERHEAD, Array, Jobs
 from epochcast.observe.history.learning_set import LearningSet
@@ -39,14 +39,14 @@ ROUNDS, LEAVES = 200, 15
 """Of the boosted trees."""
 
 
-def fit_forecast_alone(known: LearningSet, _: Mapping[str, Any], __: int) -> Fitted:
+def fit_forecast_alone(known: LearningSet, _: Mapping[str, Any], __: int) -> FittedModel:
     """Physics times one factor: the median of measured / physics."""
     ratios = _log_ratios(known)
     constant = Linear(np.zeros(0), float(np.median(ratios)))
-    return Fitted("forecast", ((Stage(Design(()), constant),),), True, True, _least(known))
+    return FittedModel("forecast", ((Stage(Design(()), constant),),), True, True, _least(known))
 
 
-def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> Fitted:
+def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> FittedModel:
     """The four corrections; who learns gives them their shares."""
     ratios, jobs = _log_ratios(known), known.inputs.with_physics_columns()
     mixed, blocks = _mixed(jobs)
@@ -62,7 +62,7 @@ def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> Fitted:
         (Stage(design, trees.extra_trees(rows, of_computation, seed=seed)), to_computation),
         (Stage(design, boosted), to_computation),
     )
-    return Fitted("grey_box", corrections, True, True, _least(known))
+    return FittedModel("grey_box", corrections, True, True, _least(known))
 
 
 def _mixed(jobs: Jobs) -> tuple[Design, Blocks]:

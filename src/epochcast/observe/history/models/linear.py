@@ -14,7 +14,7 @@ from epochcast.observe.history.design import Design
 from epochcast.observe.history.job_table import Array, Flags
 from epochcast.observe.history.predictors import Linear
 from epochcast.observe.history.roles import GROWING
-from epochcast.observe.history.standardize import Scaling
+from epochcast.observe.history.standardize import Standardization
 
 
 def least_squares(rows: Array, target: Array, growing: Flags) -> Linear:
@@ -29,7 +29,7 @@ def least_squares(rows: Array, target: Array, growing: Flags) -> Linear:
 
 def ridge(rows: Array, target: Array, penalty: float, growing: Flags) -> Linear:
     """Ridge regression with weights of `growing` features at 0 or above; λ = penalty · rows."""
-    scaling = Scaling.of(rows)
+    scaling = Standardization.of(rows)
     scaled, centre = scaling.scaled(rows), float(target.mean())
     weights = _solved(scaled, target - centre, penalty * len(rows))
     is_wrong = growing & (weights < 0)
@@ -54,7 +54,7 @@ def _solved(rows: Array, target: Array, penalty: float) -> Array:
     return np.asarray(np.linalg.solve(gram, rows.T @ target))
 
 
-def unscaled(weights: Array, centre: float, scaling: Scaling) -> Linear:
+def unscaled(weights: Array, centre: float, scaling: Standardization) -> Linear:
     """Weights of standardised features as weights of the features themselves."""
     own = weights / scaling.scale
     return Linear(own, centre - float(own @ scaling.mean))

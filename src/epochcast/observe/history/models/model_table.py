@@ -1,7 +1,8 @@
 """All models that learn from past jobs, in one table: how each is fitted, and which hyper-parameters are tried.
 
-`fit(rows, options, seed)` gives a `Fitted`. Models of the source documents predict the target itself, as these describe
-them; where that was better in cross-validation, trees, support vectors and nets may predict its logarithm (`log`).
+`fit(rows, options, seed)` gives a `FittedModel`. Models of the source documents predict the target itself, as these
+describe them; where that was better in cross-validation, trees, support vectors and nets may predict its logarithm
+(`log`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ import numpy as np
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.history.design import Design, Term, design_of
-from epochcast.observe.history.fitted_model import Fitted, Stage
+from epochcast.observe.history.fitted_model import FittedModel, Stage
 from epochcast.observe.history.job_table import Array, Jobs
 from epochcast.observe.history.learning_set import LearningSet
 from epochcast.observe.history.models import linear
@@ -29,16 +30,16 @@ LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """One model: `told` in words, `fit`, and the hyper-parameters to choose from."""
 
     told: str
-    fit: Callable[[LearningSet, Options, int], Fitted]
+    fit: Callable[[LearningSet, Options, int], FittedModel]
     grid: tuple[Options, ...] = ({},)
     needs_physics: bool = False
 
 
-def find_kind(name: str) -> Kind:
+def find_kind(name: str) -> ModelKind:
     """The model called `name`."""
     if name not in MODELS:
         raise UnknownName("model of history", name, MODELS)
@@ -47,42 +48,42 @@ def find_kind(name: str) -> Kind:
 
 def _fitted(
     name: str, known: LearningSet, design: Design, make: Callable[[Array, Array], Predictor], is_log: bool = False
-) -> Fitted:
+) -> FittedModel:
     """One stage of features and a function of them."""
     target = np.log(known.target) if is_log else known.target
     predictor = make(design.matrix(known.inputs), target)
-    return Fitted(name, ((Stage(design, predictor),),), is_log, False, LEAST_SHARE * float(known.target.min()))
+    return FittedModel(name, ((Stage(design, predictor),),), is_log, False, LEAST_SHARE * float(known.target.min()))
 
 
-def _linear(known: LearningSet, _: Options, __: int) -> Fitted:
+def _linear(known: LearningSet, _: Options, __: int) -> FittedModel:
     design = design_of(known.inputs)
     growing = linear.growing_of(design)
     return _fitted("linear", known, design, lambda x, y: linear.least_squares(x, y, growing))
 
 
-def _ridge(known: LearningSet, options: Options, _: int) -> Fitted:
+def _ridge(known: LearningSet, options: Options, _: int) -> FittedModel:
     design = design_of(known.inputs, inverses=bool(options.get("inverses", False)), logs=bool(options.get("log")))
     growing, penalty = linear.growing_of(design), float(options.get("penalty", 1e-3))
     is_log = bool(options.get("log", False))
     return _fitted("ridge", known, design, lambda x, y: linear.ridge(x, y, penalty, growing), is_log)
 
 
-def _nnls(known: LearningSet, options: Options, _: int) -> Fitted:
+def _nnls(known: LearningSet, options: Options, _: int) -> FittedModel:
     design = design_of(known.inputs, inverses=bool(options.get("inverses", True)))
     return _fitted("nnls", known, design, linear.non_negative)
 
 
-def _stepwise(known: LearningSet, options: Options, _: int) -> Fitted:
+def _stepwise(known: LearningSet, options: Options, _: int) -> FittedModel:
     """Draper–Smith on numbers, their inverses and products, and the categories."""
     return _selected("stepwise", known, {"selection": "stepwise", **options})
 
 
-def _augmented(known: LearningSet, options: Options, _: int) -> Fitted:
+def _augmented(known: LearningSet, options: Options, _: int) -> FittedModel:
     """The same with logarithms, and with another selection."""
     return _selected("augmented", known, {"logs": True, **options})
 
 
-def _selected(name: str, known: LearningSet, options: Options) -> Fitted:
+def _selected(name: str, known: LearningSet, options: Options) -> FittedModel:
     """Least squares on the features that a selection keeps."""
     degree, logs = int(options.get("degree", 2)), bool(options.get("logs", False))
     whole = design_of(known.inputs, inverses=True, degree=degree, logs=logs)
@@ -94,7 +95,7 @@ def _selected(name: str, known: LearningSet, options: Options) -> Fitted:
     return _fitted(name, known, design, lambda x, y: linear.ridge(x, y, 0.0, growing), is_log)
 
 
-def _ernest(known: LearningSet, _: Options, __: int) -> Fitted:
+def _ernest(known: LearningSet, _: Options, __: int) -> FittedModel:
     """θ0 + θ1·scale/machines + θ2·log(machines) + θ3·machines, θ ≥ 0 (Venkataraman et al. 2016), and the networks."""
     jobs = known.inputs
     machines, scale = _column("gpus", jobs), column_of("samples", jobs.numbers) or _column("batch", jobs)
@@ -107,7 +108,7 @@ def _ernest(known: LearningSet, _: Options, __: int) -> Fitted:
     return _fitted("ernest", known, _with_levels(jobs, terms), linear.non_negative)
 
 
-def _optimus(known: LearningSet, _: Options, __: int) -> Fitted:
+def _optimus(known: LearningSet, _: Options, __: int) -> FittedModel:
     """β0 + Σ β_i·I_i + β5·W + β6·B/(T+1) + β7·B/(W·F): networks, workers, batch, threads, flops of the GPU."""
     jobs = known.inputs
     workers, batch = _column("gpus", jobs), _column("batch", jobs)
@@ -137,13 +138,13 @@ def _with_levels(jobs: Jobs, terms: list[Term]) -> Design:
     return Design((*terms, *levels), whole.fills)
 
 
-def _svr(known: LearningSet, options: Options, _: int) -> Fitted:
+def _svr(known: LearningSet, options: Options, _: int) -> FittedModel:
     design = design_of(known.inputs, logs=True)
     return _fitted("svr", known, design, lambda x, y: curves.support_vectors(x, y, **_but_log(options)), True)
 
 
-def _tree(name: str, grow: Callable[..., Predictor]) -> Callable[[LearningSet, Options, int], Fitted]:
-    def fit(known: LearningSet, options: Options, seed: int) -> Fitted:
+def _tree(name: str, grow: Callable[..., Predictor]) -> Callable[[LearningSet, Options, int], FittedModel]:
+    def fit(known: LearningSet, options: Options, seed: int) -> FittedModel:
         design = design_of(known.inputs)
         growing = linear.growing_of(design)
         is_log = bool(options.get("log", True))
@@ -152,7 +153,7 @@ def _tree(name: str, grow: Callable[..., Predictor]) -> Callable[[LearningSet, O
     return fit
 
 
-def _net(known: LearningSet, options: Options, seed: int) -> Fitted:
+def _net(known: LearningSet, options: Options, seed: int) -> FittedModel:
     design = design_of(known.inputs, logs=True)
     is_log = bool(options.get("log", True))
     return _fitted("net", known, design, lambda x, y: curves.net(x, y, seed=seed, **_but_log(options)), is_log)
@@ -162,49 +163,49 @@ def _but_log(options: Options) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "log"}
 
 
-def _mean(known: LearningSet, _: Options, __: int) -> Fitted:
+def _mean(known: LearningSet, _: Options, __: int) -> FittedModel:
     """The geometric mean of all rows."""
     design = Design(())
     constant = Linear(np.zeros(0), float(np.log(known.target).mean()))
-    return Fitted("mean", ((Stage(design, constant),),), True, False, LEAST_SHARE * float(known.target.min()))
+    return FittedModel("mean", ((Stage(design, constant),),), True, False, LEAST_SHARE * float(known.target.min()))
 
 
-MODELS: Mapping[str, Kind] = {
-    "grey_box": Kind("the forecast, corrected by history", fit_grey_box, needs_physics=True),
-    "forecast": Kind("the forecast times one factor", fit_forecast_alone, needs_physics=True),
-    "linear": Kind("least squares", _linear),
-    "ridge": Kind(
+MODELS: Mapping[str, ModelKind] = {
+    "grey_box": ModelKind("the forecast, corrected by history", fit_grey_box, needs_physics=True),
+    "forecast": ModelKind("the forecast times one factor", fit_forecast_alone, needs_physics=True),
+    "linear": ModelKind("least squares", _linear),
+    "ridge": ModelKind(
         "least squares with small weights",
         _ridge,
         tuple({"penalty": p, "log": is_log} for p in (1e-4, 1e-2, 1.0) for is_log in (False, True)),
     ),
-    "nnls": Kind("least squares with weights of 0 or more", _nnls),
-    "stepwise": Kind("Draper–Smith selection among inverses and products", _stepwise),
-    "augmented": Kind(
+    "nnls": ModelKind("least squares with weights of 0 or more", _nnls),
+    "stepwise": ModelKind("Draper–Smith selection among inverses and products", _stepwise),
+    "augmented": ModelKind(
         "inverses, products and logarithms, selected forward or by importance",
         _augmented,
         tuple({"selection": one, "log": is_log} for one in ("forward", "importance") for is_log in (False, True)),
     ),
-    "ernest": Kind("Ernest: scale/machines, log(machines), machines", _ernest),
-    "optimus": Kind("Optimus: networks, workers, batch/threads, batch/(workers·flops)", _optimus),
-    "svr": Kind("support vectors", _svr, tuple({"penalty": p} for p in (1.0, 10.0, 100.0))),
-    "decision_tree": Kind(
+    "ernest": ModelKind("Ernest: scale/machines, log(machines), machines", _ernest),
+    "optimus": ModelKind("Optimus: networks, workers, batch/threads, batch/(workers·flops)", _optimus),
+    "svr": ModelKind("support vectors", _svr, tuple({"penalty": p} for p in (1.0, 10.0, 100.0))),
+    "decision_tree": ModelKind(
         "one tree",
         _tree("decision_tree", trees.decision_tree),
         tuple({"max_depth": depth, "log": is_log} for depth in (5, 13, None) for is_log in (False, True)),
     ),
-    "random_forest": Kind(
+    "random_forest": ModelKind(
         "the mean of many trees",
         _tree("random_forest", trees.random_forest),
         tuple({"trees": 200, "log": is_log} for is_log in (False, True)),
     ),
-    "boosting": Kind(
+    "boosting": ModelKind(
         "trees that correct each other (LightGBM)",
         _tree("boosting", trees.boosting),
         tuple({"rounds": rounds, "log": is_log} for rounds in (150, 600) for is_log in (False, True)),
     ),
-    "net": Kind("three hidden layers", _net, tuple({"log": is_log} for is_log in (False, True))),
-    "mean": Kind("the geometric mean of all", _mean),
+    "net": ModelKind("three hidden layers", _net, tuple({"log": is_log} for is_log in (False, True))),
+    "mean": ModelKind("the geometric mean of all", _mean),
 }
 BLACK_BOXES = (
     "linear",

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.observe.history.gaussian_process import LEAST, Blocks, Deviations, Process, covariance
+from epochcast.observe.history.gaussian_process import LEAST, Blocks, Deviations, HistoryProcess, covariance
 from epochcast.observe.history.job_table import Array, Integers
-from epochcast.observe.history.standardize import Scaling
+from epochcast.observe.history.standardize import Standardization
 
 SEARCH_ROWS, MOST_ROWS = 400, 1000
 PRIOR_WEIGHT = 0.5
@@ -45,7 +45,7 @@ def repeated(rows: Array, target: Array) -> Repeated:
     return Repeated(different, means, counts.astype(np.float64), squares)
 
 
-def fit_process(rows: Array, target: Array, blocks: Blocks, seed: int) -> Process:
+def fit_process(rows: Array, target: Array, blocks: Blocks, seed: int) -> HistoryProcess:
     """The process of these rows."""
     scaling = _scaling(rows, blocks)
     generator = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def fit_process(rows: Array, target: Array, blocks: Blocks, seed: int) -> Proces
     matrix = covariance(kept.rows, kept.rows, found)
     matrix[np.diag_indices_from(matrix)] += found.noise / kept.counts + 1e-8
     weights = np.asarray(np.linalg.solve(matrix, kept.means), dtype=np.float64)
-    return Process(scaling, blocks, found.values, kept.rows, weights, centre)
+    return HistoryProcess(scaling, blocks, found.values, kept.rows, weights, centre)
 
 
 def _spread(categories: Array, most: int, generator: np.random.Generator) -> Integers:
@@ -74,11 +74,11 @@ def _spread(categories: Array, most: int, generator: np.random.Generator) -> Int
     return np.sort(order[np.argsort(turn, kind="stable")[:most]])
 
 
-def _scaling(rows: Array, blocks: Blocks) -> Scaling:
+def _scaling(rows: Array, blocks: Blocks) -> Standardization:
     """Numbers standardised, indicators as they are."""
-    whole = Scaling.of(rows)
+    whole = Standardization.of(rows)
     is_number = np.arange(rows.shape[1]) < blocks.numbers
-    return Scaling(np.where(is_number, whole.mean, 0.0), np.where(is_number, whole.scale, 1.0))
+    return Standardization(np.where(is_number, whole.mean, 0.0), np.where(is_number, whole.scale, 1.0))
 
 
 def _searched(different: Repeated, blocks: Blocks) -> Array:

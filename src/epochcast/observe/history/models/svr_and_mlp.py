@@ -7,8 +7,8 @@ import numpy as np
 
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.models.tree_models import sklearn
-from epochcast.observe.history.predictors import Kernel, Layers
-from epochcast.observe.history.standardize import Scaling
+from epochcast.observe.history.predictors import Layers, RadialKernel
+from epochcast.observe.history.standardize import Standardization
 
 LAYERS = (250, 200, 200)
 MOST_PASSES = 200
@@ -16,13 +16,13 @@ MOST_PASSES = 200
 
 def support_vectors(
     rows: Array, target: Array, *, penalty: float = 10.0, margin: float = 0.01, gamma: float | None = None
-) -> Kernel:
+) -> RadialKernel:
     """ε-insensitive regression under a radial basis function (Drucker et al. 1997)."""
-    scaling = Scaling.of(rows)
+    scaling = Standardization.of(rows)
     width = 1.0 / max(1, rows.shape[1]) if gamma is None else gamma
     model = sklearn("svm").SVR(C=penalty, epsilon=margin, gamma=width)
     model.fit(scaling.scaled(rows), target)
-    return Kernel(
+    return RadialKernel(
         scaling,
         np.asarray(model.support_vectors_, dtype=np.float64),
         np.asarray(model.dual_coef_[0], dtype=np.float64),
@@ -33,7 +33,7 @@ def support_vectors(
 
 def net(rows: Array, target: Array, *, seed: int, penalty: float = 1e-4, layers: tuple[int, ...] = LAYERS) -> Layers:
     """Trained by Adam until the error on a tenth of the rows stops falling."""
-    scaling = Scaling.of(rows)
+    scaling = Standardization.of(rows)
     centre, spread = float(target.mean()), float(target.std()) or 1.0
     model = sklearn("neural_network").MLPRegressor(
         hidden_layer_sizes=layers,

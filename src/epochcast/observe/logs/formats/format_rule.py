@@ -93,7 +93,7 @@ GROUPS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class LineRule:
     """Lines that hold `needle` and match `pattern` (searched) say what its named groups say."""
 
     needle: str
@@ -142,7 +142,7 @@ class RuleParser:
     """The parser of a format that is a table of rules: the first rule that fits speaks."""
 
     flavour: str
-    rules: tuple[Rule, ...]
+    rules: tuple[LineRule, ...]
     first_epoch: int | None = None
 
     def sight(self, line: str) -> Sighting | None:
@@ -183,7 +183,7 @@ class Format:
     weight: float = 1.0
 
 
-def format_of(name: str, framework: str, *rules: Rule, sureness: float = 1.0) -> Format:
+def format_of(name: str, framework: str, *rules: LineRule, sureness: float = 1.0) -> Format:
     """A format that is a table of rules."""
     needles = tuple(dict.fromkeys(rule.needle for rule in rules))
     return Format(name, framework, needles, lambda: RuleParser(name, rules), sureness)

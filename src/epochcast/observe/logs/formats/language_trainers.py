@@ -1,149 +1,149 @@
 """Trainers of language models and translation: Megatron, DeepSpeed, fairseq, torchtitan, nanoGPT, OLMo and others."""
 
-from epochcast.observe.logs.formats.format_rule import Format, Rule, format_of
+from epochcast.observe.logs.formats.format_rule import Format, LineRule, format_of
 
 MEGATRON = format_of(
     "megatron",
     "Megatron-LM",
-    Rule(
+    LineRule(
         "elapsed time per iteration",
         r"iteration\s+(?P<step>\d+)/\s*(?P<total>\d+) \|.*?elapsed time per iteration \(ms\): (?P<step_ms>[\d.]+)"
         r"(?:.*?lm loss: (?P<loss>NUM))?",
     ),
-    Rule(
+    LineRule(
         "elapsed time per iteration",
         r"iteration\s+(?P<step>\d+)/\s*(?P<total>\d+) \|.*?elapsed time per iteration \(s\): (?P<step_seconds>[\d.]+)"
         r"(?:.*?lm loss: (?P<loss>NUM))?",
     ),
-    Rule("validation loss at", r"validation loss at iteration", "validation"),
-    Rule("saving checkpoint", r"saving checkpoint at iteration", "checkpoint"),
+    LineRule("validation loss at", r"validation loss at iteration", "validation"),
+    LineRule("saving checkpoint", r"saving checkpoint at iteration", "checkpoint"),
 )
 
 DEEPSPEED = format_of(
     "deepspeed",
     "DeepSpeed",
-    Rule(
+    LineRule(
         "global_step=",
         r"epoch=(?P<epoch_index>\d+)/micro_step=(?P<batch>\d+)/global_step=(?P<step>\d+), RunningAvgSamplesPerSec",
     ),
-    Rule("SamplesPerSec=", r"timer\.py:\d+:stop\] \d+/(?P<step>\d+), (?:RunningAvg)?SamplesPerSec="),
-    Rule(
+    LineRule("SamplesPerSec=", r"timer\.py:\d+:stop\] \d+/(?P<step>\d+), (?:RunningAvg)?SamplesPerSec="),
+    LineRule(
         "iter time (s)",
         r"steps: (?P<step>\d+) loss: (?P<loss>NUM) iter time \(s\): (?P<step_seconds>[\d.]+) samples/sec",
     ),
-    Rule(
+    LineRule(
         "Beginning of Epoch", r"Beginning of Epoch \d+/(?P<epochs>\d+), Total Micro Batches (?P<batches>\d+)", "header"
     ),
-    Rule("Evaluating", r"\*\*\*\*\* Evaluating", "validation"),
+    LineRule("Evaluating", r"\*\*\*\*\* Evaluating", "validation"),
 )
 
 DEEPSPEED_STEP = format_of(
     "deepspeed_step",
     "DeepSpeed",
-    Rule(", skipped=", r"\[Rank (?P<rank>\d+)\] step=(?P<step>\d+), skipped=\d+, lr="),
+    LineRule(", skipped=", r"\[Rank (?P<rank>\d+)\] step=(?P<step>\d+), skipped=\d+, lr="),
     sureness=0.15,
 )
 
 FAIRSEQ = format_of(
     "fairseq_simple",
     "fairseq",
-    Rule(
+    LineRule(
         "num_updates=",
         r"epoch (?P<epoch>\d+):\s+(?P<batch>\d+) / (?P<batches>\d+)\s+(?:\w+=\S+ )*?"
         r"loss=(?P<loss>NUM).*?num_updates=(?P<step>\d+)"
         r"(?:.*?\bwall=(?P<elapsed_seconds>[1-9]\d*))?",
     ),
-    Rule(
+    LineRule(
         "num_updates=",
         r"epoch (?P<epoch>\d+):\s+\d+%\|[^|]*\|\s*(?P<batch>\d+)/(?P<batches>\d+) \[(?P<section>DUR)<.*?num_updates="
         r"(?P<step>\d+)",
     ),
-    Rule(
+    LineRule(
         "| num_updates",
         r"epoch (?P<epochs_done>\d+) \| (?:train |)loss (?P<loss>NUM) .*\| num_updates \d+(?:.*\| wall "
         r"(?P<elapsed_seconds>[1-9]\d*))?",
         closes_epoch=True,
     ),
-    Rule("valid on", r"valid on '", "validation"),
-    Rule("max_update", r"max_update['\"]?[=:] ?(?P<total>[1-9]\d*)", "header"),
-    Rule("max_epoch", r"max_epoch['\"]?[=:] ?(?P<epochs>[1-9]\d*)", "header"),
-    Rule("Saved checkpoint", r"Saved checkpoint", "checkpoint"),
+    LineRule("valid on", r"valid on '", "validation"),
+    LineRule("max_update", r"max_update['\"]?[=:] ?(?P<total>[1-9]\d*)", "header"),
+    LineRule("max_epoch", r"max_epoch['\"]?[=:] ?(?P<epochs>[1-9]\d*)", "header"),
+    LineRule("Saved checkpoint", r"Saved checkpoint", "checkpoint"),
 )
 
 FAIRSEQ_JSON = format_of(
     "fairseq_json",
     "fairseq",
-    Rule(
+    LineRule(
         '"num_updates"',
         r'\{"epoch": (?P<epoch>\d+), "update": NUM, "loss": "(?P<loss>NUM)".*?"num_updates": "(?P<step>\d+)"'
         r'(?:.*?"wall": "(?P<elapsed_seconds>[1-9]\d*)")?',
     ),
-    Rule('"valid_loss"', r'"valid_loss": ', "validation"),
-    Rule("max_update", r"['\"]max_update['\"]: (?P<total>[1-9]\d*)", "header"),
-    Rule("Saved checkpoint", r"Saved checkpoint", "checkpoint"),
+    LineRule('"valid_loss"', r'"valid_loss": ', "validation"),
+    LineRule("max_update", r"['\"]max_update['\"]: (?P<total>[1-9]\d*)", "header"),
+    LineRule("Saved checkpoint", r"Saved checkpoint", "checkpoint"),
 )
 
 TORCHTITAN = format_of(
     "torchtitan",
     "torchtitan",
-    Rule(
+    LineRule(
         "step: ",
         r"(?:\[rank(?P<rank>\d+)\]:.*?)?(?<!validate )\bstep:\s+(?P<step>[\d,]+)\s+loss:\s+"
         r"(?P<loss>NUM)\s+.*?\b(?:tps|wps): ",
     ),
-    Rule("validate step", r"validate step:", "validation"),
-    Rule("total steps", r"total steps (?P<total>[\d,]+)", "header"),
-    Rule("Saving the checkpoint", r"Saving the checkpoint", "checkpoint"),
-    Rule("Training completed", r"Training completed", "end"),
+    LineRule("validate step", r"validate step:", "validation"),
+    LineRule("total steps", r"total steps (?P<total>[\d,]+)", "header"),
+    LineRule("Saving the checkpoint", r"Saving the checkpoint", "checkpoint"),
+    LineRule("Training completed", r"Training completed", "end"),
 )
 
 NANOGPT = format_of(
     "nanogpt",
     "nanoGPT, build-nanogpt",
-    Rule("iter ", r"^iter (?P<index>\d+): loss (?P<loss>NUM)[^,]*, time (?P<step_ms>[\d.]+)ms", is_sampled=True),
-    Rule("| dt: ", r"step\s+(?P<index>\d+) \| loss: (?P<loss>NUM) .*\| dt: (?P<step_ms>[\d.]+)ms", is_sampled=True),
-    Rule("| loss ", r"^(?P<index>\d+) \| loss (?P<loss>NUM) \| lr \S+ \| (?P<step_ms>[\d.]+)ms", is_sampled=True),
-    Rule("val loss", r"^step \d+: train loss NUM.*val loss", "validation"),
-    Rule("validation loss", r"^validation loss: NUM", "validation"),
-    Rule("max_", r"^\s*max_(?:iters|steps) ?= ?(?P<total>\d+)", "header"),
+    LineRule("iter ", r"^iter (?P<index>\d+): loss (?P<loss>NUM)[^,]*, time (?P<step_ms>[\d.]+)ms", is_sampled=True),
+    LineRule("| dt: ", r"step\s+(?P<index>\d+) \| loss: (?P<loss>NUM) .*\| dt: (?P<step_ms>[\d.]+)ms", is_sampled=True),
+    LineRule("| loss ", r"^(?P<index>\d+) \| loss (?P<loss>NUM) \| lr \S+ \| (?P<step_ms>[\d.]+)ms", is_sampled=True),
+    LineRule("val loss", r"^step \d+: train loss NUM.*val loss", "validation"),
+    LineRule("validation loss", r"^validation loss: NUM", "validation"),
+    LineRule("max_", r"^\s*max_(?:iters|steps) ?= ?(?P<total>\d+)", "header"),
 )
 
 NANOCHAT = format_of(
     "nanochat",
     "nanochat",
-    Rule("dt: ", r"step (?P<step>\d+)/(?P<total>\d+) .*?loss: (?P<loss>NUM) .*?\| dt: (?P<step_ms>[\d.]+)ms"),
-    Rule("Validation bpb", r"Validation bpb", "validation"),
+    LineRule("dt: ", r"step (?P<step>\d+)/(?P<total>\d+) .*?loss: (?P<loss>NUM) .*?\| dt: (?P<step_ms>[\d.]+)ms"),
+    LineRule("Validation bpb", r"Validation bpb", "validation"),
 )
 
 LITGPT = format_of(
     "litgpt",
     "LitGPT",
-    Rule(
+    LineRule(
         "iter time",
         r"iter (?P<step>\d+) step \d+(?::| \|) loss(?: train:)? (?P<loss>NUM),.*?iter time: (?P<step_ms>[\d.]+) ?ms",
     ),
-    Rule("val loss", r"iter \d+: val loss", "validation"),
+    LineRule("val loss", r"iter \d+: val loss", "validation"),
 )
 
 LLM_C = format_of(
     "llm.c",
     "llm.c",
-    Rule(
+    LineRule(
         " loss ",
         r"step\s+(?P<step>\d+)/(?P<total>\d+) \| (?:train )?loss\s+(?P<loss>NUM) .*?\| \(?(?P<step_ms>[\d.]+) ms \|",
     ),
-    Rule("val loss", r"^val loss NUM", "validation"),
+    LineRule("val loss", r"^val loss NUM", "validation"),
 )
 
 MODDED_NANOGPT = format_of(
     "modded_nanogpt",
     "modded-nanogpt",
-    Rule("val_loss:", r"^\S*step:\d+/\d+ val_loss:", "validation"),
-    Rule(
+    LineRule("val_loss:", r"^\S*step:\d+/\d+ val_loss:", "validation"),
+    LineRule(
         "train_time:",
         r"step:(?P<step>\d+)/(?P<total>\d+)(?: train_loss:(?P<loss>NUM))?.*? train_time:(?P<elapsed_ms>[\d.]+)ms",
     ),
-    Rule(
+    LineRule(
         "train_time:",
         r"step:(?P<step>\d+)/(?P<total>\d+)(?: train_loss:(?P<loss>NUM))?.*? train_time:(?P<elapsed_seconds>[\d.]+)s",
     ),
@@ -152,120 +152,120 @@ MODDED_NANOGPT = format_of(
 OLMO = format_of(
     "olmo",
     "OLMo",
-    Rule("[step=", r"\[step=(?P<step>\d+)/(?P<total>\d+)(?:,epoch=\d+(?:/\d+)?)?(?:,eta=(?P<remaining>[^\]]+))?\]"),
-    Rule("heckpoint saved", r"heckpoint saved to", "checkpoint"),
+    LineRule("[step=", r"\[step=(?P<step>\d+)/(?P<total>\d+)(?:,epoch=\d+(?:/\d+)?)?(?:,eta=(?P<remaining>[^\]]+))?\]"),
+    LineRule("heckpoint saved", r"heckpoint saved to", "checkpoint"),
 )
 
 NEMO = format_of(
     "nemo",
     "NeMo",
-    Rule(
+    LineRule(
         "Training epoch ",
         r"Training epoch 0, iteration (?P<index>\d+)/(?P<last_index>\d+) \|(?:.*?reduced_train_loss: (?P<loss>NUM))?"
         r"(?:.*?train_step_timing in s: (?P<step_seconds>[\d.]+))?",
     ),
-    Rule(
+    LineRule(
         "Training epoch ",
         r"Training epoch (?P<epoch_index>\d+), iteration (?P<batch_index>\d+)/(?P<last_batch_index>\d+) \|"
         r"(?:.*?reduced_train_loss: (?P<loss>NUM))?(?:.*?train_step_timing in s: (?P<step_seconds>[\d.]+))?",
         forgets_total=True,
     ),
-    Rule("alidation", r"Validation epoch|Running evaluation", "validation"),
+    LineRule("alidation", r"Validation epoch|Running evaluation", "validation"),
 )
 
 SOCKEYE = format_of(
     "sockeye",
     "Sockeye",
-    Rule(
+    LineRule(
         "tok/sec=",
         r"\bE=(?P<epoch_index>\d+) B=(?P<step>\d+)\s+s/sec=[\d.]+ tok/sec=[\d.]+(?: u/sec="
         r"(?P<steps_per_second>[\d.]+))?",
     ),
-    Rule(
+    LineRule(
         "tokens/sec",
         r"Epoch\[(?P<epoch_index>\d+)\] Batch \[(?P<step>\d+)\]\s+Speed: [\d.]+ samples/sec [\d.]+ tokens/sec"
         r"(?: (?P<steps_per_second>[\d.]+) updates/sec)?",
     ),
-    Rule("Validation-", r"Checkpoint \[\d+\]\s+Validation-", "validation"),
-    Rule("Training finished", r"Training finished", "end"),
+    LineRule("Validation-", r"Checkpoint \[\d+\]\s+Validation-", "validation"),
+    LineRule("Training finished", r"Training finished", "end"),
 )
 
 JOEYNMT = format_of(
     "joeynmt",
     "JoeyNMT",
-    Rule("Batch Loss:", r"Epoch\s+\d+,? +Step:\s+(?P<step>\d+),? +Batch Loss:\s+(?P<loss>NUM)"),
-    Rule("Validation result", r"Validation result", "validation"),
+    LineRule("Batch Loss:", r"Epoch\s+\d+,? +Step:\s+(?P<step>\d+),? +Batch Loss:\s+(?P<loss>NUM)"),
+    LineRule("Validation result", r"Validation result", "validation"),
 )
 
 OPENNMT = format_of(
     "opennmt",
     "OpenNMT",
-    Rule(" tok/s;", r"Step (?P<step>[\d,]+)/\s*(?P<total>[\d,]+); acc: .*tok/s;\s+(?P<elapsed_seconds>\d+) sec"),
-    Rule(
+    LineRule(" tok/s;", r"Step (?P<step>[\d,]+)/\s*(?P<total>[\d,]+); acc: .*tok/s;\s+(?P<elapsed_seconds>\d+) sec"),
+    LineRule(
         "s elapsed",
         r"Epoch\s+(?P<epoch>\d+),\s+(?P<batch>\d+)/\s*(?P<batches>\d+); acc: .*?(?P<section_seconds>\d+) s elapsed",
     ),
-    Rule("; Iteration", r"Epoch (?P<epoch>\d+) ; Iteration (?P<batch>\d+)/(?P<batches>\d+) ;"),
-    Rule("Validation", r"Validation (?:perplexity|accuracy)", "validation"),
+    LineRule("; Iteration", r"Epoch (?P<epoch>\d+) ; Iteration (?P<batch>\d+)/(?P<batches>\d+) ;"),
+    LineRule("Validation", r"Validation (?:perplexity|accuracy)", "validation"),
 )
 
 OPENNMT_TF = format_of(
     "opennmt_tf",
     "OpenNMT-tf",
-    Rule(
+    LineRule(
         "steps/s = ",
         r"Step = (?P<step>\d+) ; steps/s = (?P<steps_per_second>[\d.]+),.*?(?:Loss = (?P<loss>NUM))",
     ),
-    Rule("Running evaluation", r"Running evaluation", "validation"),
+    LineRule("Running evaluation", r"Running evaluation", "validation"),
 )
 
 FLAIR = format_of(
     "flair",
     "Flair",
-    Rule(" - iter ", r"epoch (?P<epoch>\d+) - iter (?P<batch>\d+)/(?P<batches>\d+) - loss (?P<loss>NUM)"),
-    Rule("DEV :", r"\bDEV : ", "validation"),
-    Rule("max_epochs", r"max_epochs: \"?(?P<epochs>\d+)", "header"),
+    LineRule(" - iter ", r"epoch (?P<epoch>\d+) - iter (?P<batch>\d+)/(?P<batches>\d+) - loss (?P<loss>NUM)"),
+    LineRule("DEV :", r"\bDEV : ", "validation"),
+    LineRule("max_epochs", r"max_epochs: \"?(?P<epochs>\d+)", "header"),
 )
 
 TACOTRON = format_of(
     "tacotron",
     "Tacotron",
-    Rule("Train loss ", r"^\W*Train loss (?P<step>\d+) (?P<loss>NUM) Grad Norm NUM (?P<step_seconds>[\d.]+)s/it"),
-    Rule("sec/step", r"Step (?P<step>\d+)\s+\[(?P<step_seconds>[\d.]+) sec/step, loss=(?P<loss>NUM)"),
+    LineRule("Train loss ", r"^\W*Train loss (?P<step>\d+) (?P<loss>NUM) Grad Norm NUM (?P<step_seconds>[\d.]+)s/it"),
+    LineRule("sec/step", r"Step (?P<step>\d+)\s+\[(?P<step_seconds>[\d.]+) sec/step, loss=(?P<loss>NUM)"),
 )
 
 COMPOSER = format_of(
     "composer",
     "Composer",
-    Rule(
+    LineRule(
         "[epoch=",
         r"\[epoch=(?P<epoch_index>\d+)(?:/(?P<epochs>\d+))?\]\[batch=(?P<batch>\d+)/(?P<batches>\d+)\]:",
     ),
-    Rule("[batch=", r"\[batch=(?P<step>\d+)/(?P<total>\d+)\]:"),
+    LineRule("[batch=", r"\[batch=(?P<step>\d+)/(?P<total>\d+)\]:"),
     sureness=0.9,
 )
 
 JAX = format_of(
     "jax",
     "JAX and Flax",
-    Rule(
+    LineRule(
         "completed step: ",
         r"completed step: (?P<index>\d+), seconds: (?P<step_seconds>[\d.]+)(?:.*?loss: (?P<loss>NUM))?",
     ),
-    Rule(
+    LineRule(
         "completed step: ",
         r"completed step: (?P<index>\d+), steps/s: (?P<steps_per_second>[\d.]+)(?:.*?loss: (?P<loss>NUM))?",
     ),
-    Rule(
+    LineRule(
         "work unit notes", r"notes: (?P<steps_per_second>[\d.]+) steps/s, [\d.]+% \((?P<step>\d+)/(?P<total>\d+)\), ETA"
     ),
-    Rule(
+    LineRule(
         "logging_writer",
         r"logging_writer\.py:\d+\] \[(?P<step>\d+)\] (?!.*(?:eval|test|val)_)(?:.*?\bloss=(?P<loss>NUM))?",
     ),
-    Rule("logging_writer", r"logging_writer\.py:\d+\] \[\d+\] .*(?:eval|test|val)_", "validation"),
-    Rule("train epoch: ", r"train epoch: (?P<epochs_done>\d+), loss: (?P<loss>NUM)"),
-    Rule("eval epoch: ", r"eval epoch: \d+", "validation"),
+    LineRule("logging_writer", r"logging_writer\.py:\d+\] \[\d+\] .*(?:eval|test|val)_", "validation"),
+    LineRule("train epoch: ", r"train epoch: (?P<epochs_done>\d+), loss: (?P<loss>NUM)"),
+    LineRule("eval epoch: ", r"eval epoch: \d+", "validation"),
 )
 
 FORMATS: tuple[Format, ...] = (

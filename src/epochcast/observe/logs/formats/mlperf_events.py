@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochcast.observe.logs.formats.format_rule import Format, Rule, format_of
+from epochcast.observe.logs.formats.format_rule import Format, LineRule, format_of
 from epochcast.observe.logs.formats.sighting import Sighting
 
 MARK = ":::MLLOG"
@@ -101,7 +101,7 @@ MLLOG = Format("mllog", "MLPerf", (MARK,), MllogParser, sureness=0.4)
 MLPERF_OLD = format_of(
     "mlperf_v0.5",
     "MLPerf 0.5",
-    Rule("train_epoch: ", r":::MLPv\S+ \S+ (?P<unix>\d+\.\d+) \(.*?\) train_epoch: (?P<epochs_done>\d+)"),
+    LineRule("train_epoch: ", r":::MLPv\S+ \S+ (?P<unix>\d+\.\d+) \(.*?\) train_epoch: (?P<epochs_done>\d+)"),
     sureness=0.3,
 )
 

@@ -6,26 +6,26 @@ These are the last resort of recognition and say so: one fitting line counts lit
 import re
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.observe.logs.formats.format_rule import GROUPS, Format, Rule, format_of
+from epochcast.observe.logs.formats.format_rule import GROUPS, Format, LineRule, format_of
 from epochcast.observe.logs.formats.usual_words import PYTHON_LOGGING
 
 HF_DICT = format_of(
     "hf_dict",
     "Hugging Face Trainer",
-    Rule("{'loss'", r"\{'loss': '?(?P<loss>NUM)'?,.*?'epoch': '?(?P<epochs_done>[\d.]+)"),
-    Rule(
+    LineRule("{'loss'", r"\{'loss': '?(?P<loss>NUM)'?,.*?'epoch': '?(?P<epochs_done>[\d.]+)"),
+    LineRule(
         "'epoch': ",
         r"^\s*\{(?!'(?:eval|test|train)_)'.*\bl(?:r|earning_rate|oss\w*)': .*'epoch': '?(?P<epochs_done>[\d.]+)'?",
     ),
-    Rule(
+    LineRule(
         '"learning_rate"',
         r'\{"loss": (?P<loss>NUM), "learning_rate": NUM, "epoch": (?P<epochs_done>[\d.]+), "step": (?P<step>\d+)',
     ),
-    Rule("'train_runtime'", r"\{'train_runtime': '?(?P<elapsed_seconds>NUM)", "end"),
-    Rule("'eval_loss'", r"\{'eval_loss': ", "validation"),
-    Rule("max_steps=", r"Trainer.*\bmax_steps=(?P<total>[1-9]\d*)", "header"),
-    Rule("Num Epochs", r"Num Epochs = (?P<epochs>[\d,]+)", "header"),
-    Rule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
+    LineRule("'train_runtime'", r"\{'train_runtime': '?(?P<elapsed_seconds>NUM)", "end"),
+    LineRule("'eval_loss'", r"\{'eval_loss': ", "validation"),
+    LineRule("max_steps=", r"Trainer.*\bmax_steps=(?P<total>[1-9]\d*)", "header"),
+    LineRule("Num Epochs", r"Num Epochs = (?P<epochs>[\d,]+)", "header"),
+    LineRule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
     sureness=0.35,  # a bar beside it tells more: steps, the total, the time
 )
 
@@ -46,4 +46,4 @@ def pattern_format(pattern: str) -> Format:
         raise BadInput(f"`pattern` needs a named group for the position: one of {', '.join(sorted(positions))}")
     # Whether a log counts epochs from 0 or from 1 is seen from the log.
     either_way = re.sub(r"(\(\?P[<=])epoch([>)])", r"\1epoch_any\2", pattern)
-    return format_of("pattern", "your pattern", Rule("", either_way))
+    return format_of("pattern", "your pattern", LineRule("", either_way))

@@ -1,33 +1,33 @@
 """Trainers of speech models: ESPnet, WeNet, icefall, Kaldi, wav2letter."""
 
-from epochcast.observe.logs.formats.format_rule import Format, Rule, format_of
+from epochcast.observe.logs.formats.format_rule import Format, LineRule, format_of
 
 ESPNET2 = format_of(
     "espnet2",
     "ESPnet 2",
-    Rule(
+    LineRule(
         "epoch:train:",
         r"(?P<epoch>\d+)epoch:train:\d+-(?P<batch>\d+)batch:(?:.*?\bloss=(?P<loss>NUM))?.*?train_time=(?P<step_seconds>[\d.]+)",
     ),
-    Rule("epoch started", r"\d+/(?P<epochs>\d+)epoch started", "header"),
-    Rule("epoch results", r"epoch results:", "validation"),
+    LineRule("epoch started", r"\d+/(?P<epochs>\d+)epoch started", "header"),
+    LineRule("epoch results", r"epoch results:", "validation"),
 )
 
 WENET = format_of(
     "wenet",
     "WeNet",
-    Rule(
+    LineRule(
         "TRAIN Batch ",
         r"TRAIN Batch (?P<epoch_index>\d+)/(?P<batch>\d+) loss (?P<loss>NUM)(?:.*?\brank (?P<rank>\d+))?",
     ),
-    Rule("CV Batch ", r"CV Batch \d+/", "validation"),
+    LineRule("CV Batch ", r"CV Batch \d+/", "validation"),
 )
 
 ICEFALL = format_of(
     "icefall",
     "icefall",
-    Rule("validation", r"Epoch \d+, validation", "validation"),
-    Rule(
+    LineRule("validation", r"Epoch \d+, validation", "validation"),
+    LineRule(
         ", batch ",
         r"(?:\((?P<rank>\d+)/\d+\) )?Epoch (?P<epoch>\d+), batch (?P<batch>\d+), (?:global_batch_idx: (?P<step>\d+), )?"
         r"(?:batch size: \d+, )?loss\[loss=(?P<loss>NUM)",
@@ -37,13 +37,13 @@ ICEFALL = format_of(
 KALDI = format_of(
     "kaldi",
     "Kaldi",
-    Rule("Jobs: ", r"Iter: (?P<index>\d+)/(?P<last_index>\d+)\s+Jobs: \d+\s+Epoch: "),
+    LineRule("Jobs: ", r"Iter: (?P<index>\d+)/(?P<last_index>\d+)\s+Jobs: \d+\s+Epoch: "),
 )
 
 WAV2LETTER = format_of(
     "wav2letter",
     "wav2letter, Flashlight",
-    Rule("nupdates: ", r"epoch:\s+\d+ \| nupdates:\s+(?P<step>\d+) \|(?:.*?runtime: (?P<interval>DUR))?"),
+    LineRule("nupdates: ", r"epoch:\s+\d+ \| nupdates:\s+(?P<step>\d+) \|(?:.*?runtime: (?P<interval>DUR))?"),
 )
 
 FORMATS: tuple[Format, ...] = (ESPNET2, WENET, ICEFALL, KALDI, WAV2LETTER)

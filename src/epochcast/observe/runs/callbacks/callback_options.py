@@ -10,7 +10,7 @@ from epochcast.observe.runs.recording.track_loop import track
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CallbackOptions:
     """Kept until the training begins; nothing is opened before, so that a callback can be copied and sent."""
 
     job: str | None = None
@@ -39,5 +39,5 @@ class Recording:
         attempt: int | None = None,
     ) -> None:
         super().__init__()
-        self.given = Given(job, to, show, rank, attempt)
+        self.given = CallbackOptions(job, to, show, rank, attempt)
         self.run: Track | None = None

@@ -19,7 +19,7 @@ from epochcast.observe.runs.callbacks.callback_options import Recording
 BASES, EXTRA = ("keras.callbacks:Callback",), "keras"
 
 
-class Hooks(Recording):
+class KerasHooks(Recording):
     """Records a `fit`."""
 
     params: dict[str, Any]  # Keras sets them
@@ -89,3 +89,6 @@ class Hooks(Recording):
             with self._lock:
                 self.run.close()
                 self.run = None
+
+
+HOOKS = KerasHooks

@@ -14,7 +14,7 @@ from epochcast.observe.runs.callbacks.callback_options import Recording
 BASES, EXTRA = ("lightning.pytorch:Callback", "pytorch_lightning:Callback"), "lightning"
 
 
-class Hooks(Recording):
+class LightningHooks(Recording):
     """Records a `fit`."""
 
     _ready_at = 0.0
@@ -94,3 +94,6 @@ def _totals(trainer: Any) -> tuple[float | None, float | None]:
     if total is None or not isfinite(batches) or not batches:
         return total, epochs if epochs and epochs > 0 else None
     return total, total / batches
+
+
+HOOKS = LightningHooks

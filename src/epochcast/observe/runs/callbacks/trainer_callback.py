@@ -14,7 +14,7 @@ from epochcast.observe.runs.callbacks.callback_options import Recording
 BASES, EXTRA = ("transformers:TrainerCallback",), "hf"
 
 
-class Hooks(Recording):
+class TrainerHooks(Recording):
     """Records a `train`."""
 
     _ready_at = 0.0
@@ -75,3 +75,6 @@ class Hooks(Recording):
         if self.run is not None:
             self.run.paused(what, self._ready_at)
             self._ready_at = perf_counter()
+
+
+HOOKS = TrainerHooks

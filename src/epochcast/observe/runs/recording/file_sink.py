@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from epochcast.errors import BadInput
-from epochcast.observe.runs.recording.recorded_rows import HEAD, Row, Start
+from epochcast.observe.runs.recording.recorded_rows import HEAD, AttemptStart, RecordedRow
 
 
 class FileSink:
@@ -23,12 +23,12 @@ class FileSink:
         self.path = path.absolute()  # the training may change its folder
         self.name = str(path)
         self._rest = b""
-        self._told: Start | None = None
+        self._told: AttemptStart | None = None
         _refuse_others(path)
         if not continues:
             _move_ended(self.path)
 
-    def send(self, start: Start, rows: Sequence[Row]) -> int:
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         """Append; where the disk fills up, as many as went in."""
         if not self.path.parent.exists():
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ class FileSink:
         finally:
             os.close(file)
 
-    def _append(self, file: int, start: Start, rows: Sequence[Row]) -> int:
+    def _append(self, file: int, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         size = os.fstat(file).st_size
         is_told = start == self._told and size > 0
         lead = self._rest

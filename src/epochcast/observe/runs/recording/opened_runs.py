@@ -13,13 +13,13 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from epochcast.errors import BadInput
-from epochcast.observe.runs.recording.recorded_rows import Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart
 from epochcast.observe.store.database_tables import runs
 from epochcast.observe.store.insert_rows import or_nothing, parts_of
 from epochcast.observe.store.row_values import new_run, run_of
 from epochcast.observe.store.run_updates import known_attempts, lock_runs, note_attempts, note_runs
 from epochcast.observe.store.store_errors import Unavailable
-from epochcast.observe.store.store_rows import Run
+from epochcast.observe.store.store_rows import RunRow
 
 # Rounds of looking for names: another server may take one meanwhile.
 ROUNDS = 5
@@ -30,7 +30,7 @@ SOURCE = "ec.track"
 class Beginning:
     """An attempt and whose it is; `project` None: of those who see all."""
 
-    start: Start
+    start: AttemptStart
     project: str | None = None
 
     def names(self) -> Iterator[str]:
@@ -43,7 +43,7 @@ class Beginning:
         return f"{name} {self.start.attempt}"
 
 
-def opened(connection: Connection, begun: Sequence[Beginning]) -> list[Run]:
+def opened(connection: Connection, begun: Sequence[Beginning]) -> list[RunRow]:
     """The run of each attempt, in the same order, begun."""
     here = found_or_made(connection, begun)
     lock_runs(connection, {run.id for run in here})
@@ -51,7 +51,7 @@ def opened(connection: Connection, begun: Sequence[Beginning]) -> list[Run]:
     return here
 
 
-def found_or_made(connection: Connection, begun: Sequence[Beginning]) -> list[Run]:
+def found_or_made(connection: Connection, begun: Sequence[Beginning]) -> list[RunRow]:
     """The run of each attempt, in the same order; those that are new are written down with the transaction."""
     for _ in range(ROUNDS):
         found = _runs_named(connection, begun)
@@ -66,17 +66,17 @@ def found_or_made(connection: Connection, begun: Sequence[Beginning]) -> list[Ru
     raise Unavailable("others take the names of these runs at the same time; try once more")
 
 
-def begin(connection: Connection, begun: Sequence[Beginning], here: Sequence[Run]) -> None:
+def begin(connection: Connection, begun: Sequence[Beginning], here: Sequence[RunRow]) -> None:
     """Write down that attempts of runs have begun; nobody else may change these runs meanwhile (`lock_runs`)."""
     known = known_attempts(connection, {run.id for run in here})
     note_runs(connection, _changes(begun, here, known))
     note_attempts(connection, {(run.id, one.start.attempt) for one, run in zip(begun, here, strict=True)})
 
 
-def _runs_named(connection: Connection, begun: Sequence[Beginning]) -> dict[str, Run]:
+def _runs_named(connection: Connection, begun: Sequence[Beginning]) -> dict[str, RunRow]:
     """Runs that have any of the names, by name; the first name may also be a run's key."""
     names = {name for one in begun for base in one.names() for name in (base, one.again(base))}
-    found: dict[str, Run] = {}
+    found: dict[str, RunRow] = {}
     for part in parts_of(sorted(names)):
         listed = [run_of(row) for row in connection.execute(select(runs).where(runs.c.name.in_(part)))]
         found |= {run.name: run for run in listed}
@@ -87,7 +87,9 @@ def _runs_named(connection: Connection, begun: Sequence[Beginning]) -> dict[str,
     return found
 
 
-def _name_of(one: Beginning, found: Mapping[str, Run], new: dict[str, Beginning], known: set[tuple[int, int]]) -> str:
+def _name_of(
+    one: Beginning, found: Mapping[str, RunRow], new: dict[str, Beginning], known: set[tuple[int, int]]
+) -> str:
     """The name of an attempt's run; where there is none yet, it is noted under `new`."""
     for base in one.names():
         for name in (base, one.again(base)):
@@ -117,7 +119,9 @@ def _new(name: str, one: Beginning, now_seconds: float) -> dict[str, Any]:
     return {**values, "total_steps": start.total_steps}
 
 
-def _changes(begun: Sequence[Beginning], here: Sequence[Run], known: set[tuple[int, int]]) -> dict[int, dict[str, Any]]:
+def _changes(
+    begun: Sequence[Beginning], here: Sequence[RunRow], known: set[tuple[int, int]]
+) -> dict[int, dict[str, Any]]:
     """What the attempts change of their runs: one that is new to a run has it running."""
     changes: dict[int, dict[str, Any]] = {}
     for one, run in zip(begun, here, strict=True):

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from threading import Event, Thread
 
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.runs.recording.sink import Sink
 
 # Rows that wait for their sink. At ten a second, the most that a run records, a sink may be away for 16 minutes.
@@ -52,7 +52,7 @@ class Outbox:
     def __init__(
         self,
         sink: Sink,
-        start: Start,
+        start: AttemptStart,
         most_rows: int = MOST_ROWS,
         flush_seconds: float = FLUSH_SECONDS,
         close_seconds: float = CLOSE_SECONDS,
@@ -61,8 +61,8 @@ class Outbox:
         self.dropped = 0
         self.sent = 0
         self.error: str | None = None
-        self._rows: deque[Row] = deque(maxlen=most_rows)
-        self._pending: list[Row] = []
+        self._rows: deque[RecordedRow] = deque(maxlen=most_rows)
+        self._pending: list[RecordedRow] = []
         self._next = 0
         self._failures = 0
         self._flush_seconds, self._close_seconds = flush_seconds, close_seconds
@@ -134,6 +134,6 @@ class Outbox:
             missing = row.number - self._next
             if missing > 0:
                 self.dropped += missing
-                self._pending.append(Row(row.number - 1, "dropped", row.step, row.clock_seconds, steps=missing))
+                self._pending.append(RecordedRow(row.number - 1, "dropped", row.step, row.clock_seconds, steps=missing))
             self._next = row.number + 1
             self._pending.append(row)

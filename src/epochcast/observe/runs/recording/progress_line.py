@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
 from epochcast.errors import EpochcastError
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class LiveLine:
         self._tracker: Tracker | None = None
         self._width = 0
 
-    def send(self, start: Start, rows: Sequence[Row]) -> int:
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         """Take all in and draw the line once."""
         if self._tracker is None:
             from epochcast.observe.runs.tracker import Tracker
@@ -40,7 +40,7 @@ class LiveLine:
         self._width = len(text)
         return len(rows)
 
-    def _told(self, row: Row) -> str:
+    def _told(self, row: RecordedRow) -> str:
         if row.kind == "end":
             return f"done after {show_seconds(row.clock_seconds)}, {row.step} steps"
         if row.kind == "stopped":

@@ -1,6 +1,7 @@
 """What is recorded of a run, and how it is written: one JSON object per line.
 
-The first line of an attempt tells what is known beforehand (`Start`), each further one what happened (`Row`):
+The first line of an attempt tells what is known beforehand (`AttemptStart`), each further one what happened
+(`RecordedRow`):
 
     {"epochcast_track": 1, "job": "mine", "attempt": 1763370000, "at": 1763370000.0, "total_steps": 1000}
     {"ec": "train", "step": 12, "at": 1763370001.2, "steps": 3, "step_seconds": 0.1, "data_seconds": 0.01, "loss": 2.3}
@@ -35,7 +36,7 @@ PHASES: dict[str, Phase] = {"validation": "validation", "checkpoint": "checkpoin
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class AttemptStart:
     """One attempt of a run, as it begins. Totals count from the run's start; attempts before did `start_step`."""
 
     job: str
@@ -63,7 +64,7 @@ class Start:
                 raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {value!r}")
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "Start":
+    def from_dict(cls, told: Mapping[str, Any]) -> "AttemptStart":
         """The attempt of `as_dict`; what is none raises `BadInput`."""
         job, attempt, at = told.get("job"), _told(told, "attempt"), _told(told, "at")
         if not isinstance(job, str) or attempt is None or at is None:
@@ -102,7 +103,7 @@ _GIVEN_AS = {
 }
 
 
-class Row(NamedTuple):
+class RecordedRow(NamedTuple):
     """What happened, made in the training's own thread: a tuple, because nothing else is as quick.
 
     `steps` were finished since the row before in `seconds`, pauses left out, of which the loop waited `data_seconds`
@@ -120,7 +121,7 @@ class Row(NamedTuple):
     loss: object = None
     what: str = ""
 
-    def as_dict(self, start: Start) -> dict[str, Any]:
+    def as_dict(self, start: AttemptStart) -> dict[str, Any]:
         """By the names of the file; what is not known is left out."""
         at = round(start.started_at_seconds + self.clock_seconds, 6)
         found: dict[str, Any] = {"ec": self.kind, "step": self.step, "at": at}
@@ -143,7 +144,7 @@ class Row(NamedTuple):
         return found
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any], start: Start) -> "Row":
+    def from_dict(cls, told: Mapping[str, Any], start: AttemptStart) -> "RecordedRow":
         """The row of `as_dict`; what is no such row raises `BadInput`."""
         kind = told.get("ec")
         if kind not in KINDS:
@@ -166,11 +167,11 @@ class Row(NamedTuple):
             what=str(told.get("what") or "")[:LONGEST_WHAT],
         )
 
-    def line(self, start: Start) -> str:
+    def line(self, start: AttemptStart) -> str:
         """The line of the file, with its end."""
         return json.dumps(self.as_dict(start)) + "\n"
 
-    def observation(self, start: Start) -> Observation | None:
+    def observation(self, start: AttemptStart) -> Observation | None:
         """As the tracker takes it; None for what it does not."""
         phase: Phase
         match self.kind:

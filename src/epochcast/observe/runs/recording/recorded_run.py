@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from epochcast.observe.runs.recording.outbox import Outbox, forks
-from epochcast.observe.runs.recording.recorded_rows import Kind, Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, Kind, RecordedRow
 from epochcast.observe.runs.recording.sink import Sink
 
 # Between two rows: seconds, or this share of the time so far where that is longer.
@@ -32,7 +32,7 @@ WORLDS = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 class Track:
     """Counts steps and hands rows on. To be used by one thread; in a forked copy of the process it is silent."""
 
-    def __init__(self, start: Start, sinks: Sequence[Sink] = (), least_seconds: float = LEAST_SECONDS) -> None:
+    def __init__(self, start: AttemptStart, sinks: Sequence[Sink] = (), least_seconds: float = LEAST_SECONDS) -> None:
         self._start = start
         self._least_seconds = least_seconds
         self._step = self._row_step = start.start_step
@@ -55,7 +55,7 @@ class Track:
         return self._step
 
     @property
-    def start(self) -> Start:
+    def start(self) -> AttemptStart:
         """What is known of this attempt."""
         return self._start
 
@@ -169,7 +169,7 @@ class Track:
             return
         length = self._start.steps_per_epoch
         epoch = self._step / length if length else float(self._epochs) if self._epochs else None
-        row = Row(self._number, kind, self._step, now - self._origin, epoch=epoch, **told)
+        row = RecordedRow(self._number, kind, self._step, now - self._origin, epoch=epoch, **told)
         self._number += 1
         for box in self.outboxes:
             box.put(row)

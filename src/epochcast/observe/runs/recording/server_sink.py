@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 
 PATH = "/api/v1/observations"
 TOKEN = "EPOCHCAST_TOKEN"
@@ -39,7 +39,7 @@ class ServerSink:
         self._answer_seconds = answer_seconds
         self._opener = urllib.request.build_opener(_NoRedirect)
 
-    def send(self, start: Start, rows: Sequence[Row]) -> int:
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         """Send all in one request."""
         told = [{**row.as_dict(start), "number": row.number} for row in rows]
         body = json.dumps({"start": start.as_dict(), "observations": told}).encode()

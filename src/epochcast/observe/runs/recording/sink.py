@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from epochcast.errors import BadInput, MissingExtra
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 
 # Destinations that are not written in the program, separated by commas; "off" records nothing.
 DESTINATIONS = "EPOCHCAST_TRACK"
@@ -19,7 +19,7 @@ class Sink(Protocol):
 
     name: str
 
-    def send(self, start: Start, rows: Sequence[Row]) -> int:
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         """Take the first of these and say how many. What cannot be taken now raises, and is sent again later.
 
         Without rows it only makes sure that the attempt is known.
@@ -29,7 +29,7 @@ class Sink(Protocol):
 Destination = str | Path | Sink
 
 
-def sinks(to: "Destination | Sequence[Destination] | None", start: Start) -> list[Sink]:
+def sinks(to: "Destination | Sequence[Destination] | None", start: AttemptStart) -> list[Sink]:
     """The sinks of a destination: a path, `http(s)://…`, `store`, a URL of a database, a sink, or several of these.
 
     Nothing given: those of EPOCHCAST_TRACK, or a file named after the job in the folder of the program.
@@ -41,7 +41,7 @@ def sinks(to: "Destination | Sequence[Destination] | None", start: Start) -> lis
     return [_sink(one, start) for one in given if one != "off"]
 
 
-def _sink(given: Destination, start: Start) -> Sink:
+def _sink(given: Destination, start: AttemptStart) -> Sink:
     if isinstance(given, Sink):
         return given
     if not isinstance(given, str | Path):

@@ -6,11 +6,11 @@ The store keeps one report of each step and phase: of a pause, its end.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
 
 if TYPE_CHECKING:
     from epochcast.observe.store.store import Store
-    from epochcast.observe.store.store_rows import ObservationRow, Run
+    from epochcast.observe.store.store_rows import ObservationRow, RunRow
 
 # Waiting for another writer, or for a server to answer.
 ANSWER_SECONDS = 5.0
@@ -23,9 +23,9 @@ class StoreSink:
         self._database = database
         self.name = "the store" if database is None else database.rpartition("@")[2]  # without a password
         self._store: Store | None = None
-        self._run: Run | None = None
+        self._run: RunRow | None = None
 
-    def send(self, start: Start, rows: Sequence[Row]) -> int:
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         """All in one transaction."""
         if self._store is None:
             from epochcast.observe.store.store_opening import open_store
@@ -48,19 +48,19 @@ class StoreSink:
         return len(rows)
 
 
-def run_of(store: "Store", start: Start, project: str | None = None) -> "Run":
+def run_of(store: "Store", start: AttemptStart, project: str | None = None) -> "RunRow":
     """The run that an attempt belongs to, made where there is none."""
     from epochcast.observe.runs.recording.opened_runs import Beginning, opened
 
     return store.written(lambda connection: opened(connection, [Beginning(start, project)]))[0]
 
 
-def late_seconds(start: Start, run: "Run") -> float:
+def late_seconds(start: AttemptStart, run: "RunRow") -> float:
     """How long after its run an attempt began: by so much its clock is behind that of the run."""
     return max(0.0, start.started_at_seconds - (run.started_at_seconds or start.started_at_seconds))
 
 
-def report_of(row: Row, start: Start, late_seconds: float = 0.0) -> "ObservationRow | None":
+def report_of(row: RecordedRow, start: AttemptStart, late_seconds: float = 0.0) -> "ObservationRow | None":
     """A row as the store keeps it; None for what it does not keep."""
     from epochcast.observe.store.store_rows import ObservationRow
 
@@ -85,7 +85,7 @@ def report_of(row: Row, start: Start, late_seconds: float = 0.0) -> "Observation
     )
 
 
-def state_of(row: Row) -> str:
+def state_of(row: RecordedRow) -> str:
     """Finished, stopped by somebody, or failed by itself."""
     if row.kind == "end":
         return "ended"

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar, overload
 
 from epochcast.errors import BadInput
-from epochcast.observe.runs.recording.recorded_rows import Start
+from epochcast.observe.runs.recording.recorded_rows import AttemptStart
 from epochcast.observe.runs.recording.recorded_run import Track, new_attempt, told_rank
 from epochcast.observe.runs.recording.sink import Destination, Sink, sinks
 
@@ -105,7 +105,7 @@ def track(
     own_rank, ranks = told_rank()
     length = _length(batches)
     steps_in_all = total if total is not None or not length else length * (epochs or 1)
-    begun = Start(
+    begun = AttemptStart(
         job=default_job() if job is None else job,
         attempt=new_attempt() if attempt is None else attempt,
         started_at_seconds=time.time(),
@@ -131,7 +131,9 @@ def _length(batches: object) -> int | None:
         return None
 
 
-def _sinks(begun: Start, to: Destination | Sequence[Destination] | None, show: bool, is_asked: bool) -> list[Sink]:
+def _sinks(
+    begun: AttemptStart, to: Destination | Sequence[Destination] | None, show: bool, is_asked: bool
+) -> list[Sink]:
     if begun.rank > 0 and not is_asked:
         return []
     found = sinks(to, begun)

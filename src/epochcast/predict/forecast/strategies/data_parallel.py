@@ -19,7 +19,7 @@ from epochcast.predict.forecast.exchange import Buckets, Gradients, batch_of, gr
 from epochcast.predict.forecast.step_parts import Kernels, StepParts, assembled
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
 from epochcast.predict.forecast.streams import Seconds, kernel_ends
-from epochcast.predict.memory.sharding import Shares, bucket_fraction
+from epochcast.predict.memory.sharding import RankShares, bucket_fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class DataParallel(Strategy):
 
         return parts
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         """DistributedDataParallel, which looks at no cycle, keeps its buckets beside the gradients."""
         has_buckets = self.buckets is not None and not self.cycle_seconds
-        return Shares(bucket_fraction=bucket_fraction(trace) if has_buckets else 0.0)
+        return RankShares(bucket_fraction=bucket_fraction(trace) if has_buckets else 0.0)
 
     def across(self, nodes: int) -> Strategy:
         return self.on_boxes if self.on_boxes is not None and nodes > 1 else self

@@ -36,7 +36,7 @@ from epochcast.predict.forecast.strategies.messages import Message, pass_seconds
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
 from epochcast.predict.forecast.strategies.tensor_parallel import parameter_fraction, rank_of
 from epochcast.predict.forecast.streams import kernel_ends
-from epochcast.predict.memory.sharding import Shares
+from epochcast.predict.memory.sharding import RankShares
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class Hybrid(Strategy):
         head_of(trace)
         return rank_of(trace, gpus).trace
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         """The products' parameters by rank."""
         part = parameter_fraction(trace, self.rank_trace(trace, gpus))
-        return Shares(part, part, part)
+        return RankShares(part, part, part)
 
 
 DIRECT = "one_to_all"

@@ -40,14 +40,14 @@ from epochcast.predict.forecast.strategies.context_parallel import shift_message
 from epochcast.predict.forecast.strategies.cuts import Places, Segments, segments
 from epochcast.predict.forecast.strategies.degrees import Layout
 from epochcast.predict.forecast.strategies.messages import Message, pass_seconds, timeline
-from epochcast.predict.forecast.strategies.pipeline_schedules import Work, stage_ends
+from epochcast.predict.forecast.strategies.pipeline_schedules import MicroBatchWork, stage_ends
 from epochcast.predict.forecast.strategies.pipeline_stages import fullest_stage, shared_out
 from epochcast.predict.forecast.strategies.rank_steps import rank_for, repeated_layers
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
 from epochcast.predict.forecast.strategies.subgroups import subgroup
 from epochcast.predict.forecast.strategies.tensor_parallel import Rank
 from epochcast.predict.forecast.streams import Seconds, kernel_ends
-from epochcast.predict.memory.sharding import Held, Shares, bucket_fraction
+from epochcast.predict.memory.sharding import Held, RankShares, bucket_fraction
 
 GRADIENT_WIRE = 1
 # What is said of layers that tensor parallel ranks repeat: from which part of the products on, and how many by name.
@@ -117,7 +117,7 @@ class SplitModel(Strategy):
         has_buckets = self.layout.data * self.layout.context > 1 and trace.recipe.mode != "forward"
         return Held(
             stage,
-            Shares(
+            RankShares(
                 state_fraction=_state_fraction(stage, rank, self.layout) if self.shards_state else 1.0,
                 bucket_fraction=bucket_fraction(trace) if has_buckets else 0.0,
                 others_sample_bytes=others_bytes,
@@ -328,7 +328,7 @@ def _staged(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepPart
         mask = phase == of_phase
         return np.bincount(part[mask], values[mask], plan.parts).astype(np.float64)
 
-    work = Work(
+    work = MicroBatchWork(
         tuple(by_part(increments, FORWARD).tolist()),
         tuple(by_part(increments, BACKWARD).tolist()),
         _sends(plan, trace.batch),

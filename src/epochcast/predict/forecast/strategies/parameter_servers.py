@@ -16,7 +16,7 @@ from epochcast.predict.comm.allreduce import one_to_all
 from epochcast.predict.forecast.exchange import gradients, waiting_for_the_slowest
 from epochcast.predict.forecast.step_parts import Kernels, StepParts, assembled
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
-from epochcast.predict.memory.sharding import WHOLE, Shares
+from epochcast.predict.memory.sharding import WHOLE, RankShares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ParameterServers(Strategy):
 
         return parts
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         return WHOLE
 
 

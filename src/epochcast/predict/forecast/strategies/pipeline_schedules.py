@@ -18,7 +18,7 @@ from epochcast.predict.forecast.strategies.degrees import SERIAL
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class MicroBatchWork:
     """Seconds of one micro-batch in every part of the model, in order, and of sending its result to the next part."""
 
     forward_seconds: tuple[float, ...]
@@ -35,7 +35,7 @@ Task = tuple[bool, int, int]
 SIMULATED_ROUNDS = 8
 
 
-def stage_ends(work: Work, stages: int, micro_batches: int, schedule: str) -> tuple[float, ...]:
+def stage_ends(work: MicroBatchWork, stages: int, micro_batches: int, schedule: str) -> tuple[float, ...]:
     """When each stage has done all its micro-batches.
 
     Of very many, two smaller numbers are simulated: in between and beyond, the ends grow by the same for each.
@@ -53,7 +53,7 @@ def stage_ends(work: Work, stages: int, micro_batches: int, schedule: str) -> tu
     return tuple(many + beyond * (many - few) for few, many in zip(fewer, more, strict=True))
 
 
-def _simulated(work: Work, stages: int, micro_batches: int, schedule: str) -> tuple[float, ...]:
+def _simulated(work: MicroBatchWork, stages: int, micro_batches: int, schedule: str) -> tuple[float, ...]:
     parts = len(work.forward_seconds)
     last = parts - 1
     orders = [order(stage, stages, parts // stages, micro_batches, schedule) for stage in range(stages)]

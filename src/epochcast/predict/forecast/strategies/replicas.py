@@ -25,7 +25,7 @@ from epochcast.predict.comm.collectives import broadcast_seconds
 from epochcast.predict.forecast.exchange import gradients, waiting_for_the_slowest
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts, assembled
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
-from epochcast.predict.memory.sharding import Shares
+from epochcast.predict.memory.sharding import RankShares
 
 # `replicate` walks every parameter of every replica in Python. Least relative squares of (step on g GPUs − step on one)
 # over 594 rows of torchvision_gpu_bench (22 networks, three GPUs, 2 to 4 of them, three precisions) on tensors · g and
@@ -41,9 +41,9 @@ class OneProcess(Strategy):
     def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
         return lambda kernels: waiting_for_the_slowest(_parts(kernels, group), trace, group, self.runner)
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         """The first GPU gathers what the others make and has the loss of all, kept here for the whole step."""
-        return Shares(others_sample_bytes=(gpus - 1) * _loss_sample_bytes(trace))
+        return RankShares(others_sample_bytes=(gpus - 1) * _loss_sample_bytes(trace))
 
     def check(self, gpus: int, nodes: int) -> None:
         Strategy.check(self, gpus, nodes)

@@ -21,7 +21,7 @@ from epochcast.describe.graph.rebatch import Growth, Sides, Template
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.describe.graph.trace import SMALL_BATCH, Trace
 from epochcast.predict.forecast.strategies.context_parallel import cut_tokens
-from epochcast.predict.forecast.strategies.tensor_parallel import Rank, State, Walk, rank_of, walked
+from epochcast.predict.forecast.strategies.tensor_parallel import Rank, TensorState, TensorWalk, rank_of, walked
 
 Message = tuple[int, int, float]
 
@@ -45,7 +45,7 @@ class _Entry:
 class _Scattering:
     """One pass over the ops of a finished walk."""
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: TensorWalk) -> None:
         self.walk, self.degree = walk, walk.degree
         shape = walk.trace.inputs[0].shape if walk.trace.inputs else ()
         self.tokens = shape[1] if len(shape) > 1 else 0
@@ -95,7 +95,7 @@ class _Scattering:
     def _operand(
         self, tensor: Tensor, growth: Growth, op: Op, place: int, *, is_inside: bool, is_output: bool
     ) -> tuple[Tensor, Growth]:
-        if growth is None or self.walk.state_of(tensor) is State.SPLIT:
+        if growth is None or self.walk.state_of(tensor) is TensorState.SPLIT:
             return tensor, growth
         if self._is_partial(tensor, place):
             return _partial(tensor), growth
@@ -105,7 +105,7 @@ class _Scattering:
 
     def _is_partial(self, tensor: Tensor, place: int) -> bool:
         """Whether it is a summand at this place of the old step."""
-        if self.walk.state_of(tensor) is State.PARTIAL:
+        if self.walk.state_of(tensor) is TensorState.PARTIAL:
             return True
         begun, ended = self.walk.partial_from.get(tensor.name), self.walk.summed.get(tensor.name)
         return begun is not None and ended is not None and begun <= place < ended

@@ -29,7 +29,7 @@ from epochcast.predict.forecast.step_parts import UPDATE, Kernels, StepParts, as
 from epochcast.predict.forecast.strategies.messages import Message, pass_seconds
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
 from epochcast.predict.memory.gather_units import finished_gradients, units
-from epochcast.predict.memory.sharding import HALF_BYTES, Shares, offloaded, zero_shares
+from epochcast.predict.memory.sharding import HALF_BYTES, RankShares, offloaded, zero_shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Sharded(Strategy):
 
         return parts
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         return offloaded(zero_shares(self.stage, gpus, trace), trace)
 
     @property

@@ -9,17 +9,17 @@ from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.predict.forecast.step_parts import Kernels, assembled
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
-from epochcast.predict.memory.sharding import WHOLE, Shares, offloaded
+from epochcast.predict.memory.sharding import WHOLE, RankShares, offloaded
 
 
 @dataclass(frozen=True, slots=True)
-class Single(Strategy):
+class SingleGpu(Strategy):
     """Nothing is exchanged. Every strategy is this on one GPU, under its own name."""
 
     def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
         return assembled
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         return offloaded(WHOLE, trace)
 
     @property

@@ -14,7 +14,7 @@ from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.predict.comm.stragglers import PYTORCH
 from epochcast.predict.forecast.step_parts import Kernels, StepParts
-from epochcast.predict.memory.sharding import WHOLE, Held, Shares
+from epochcast.predict.memory.sharding import WHOLE, Held, RankShares
 
 Timing = Callable[[Kernels], StepParts]
 """From the kernels of one rank to the parts of its step."""
@@ -36,7 +36,7 @@ class Strategy(ABC):
         middle seconds, by which what is decided once for a step is decided.
         """
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+    def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         """What the GPU that holds most has of the step it executes, as fractions of what one GPU alone would hold."""
         return WHOLE
 

@@ -27,7 +27,7 @@ from epochcast.predict.forecast.strategies.layout import SplitModel
 from epochcast.predict.forecast.strategies.parameter_servers import ParameterServers
 from epochcast.predict.forecast.strategies.replicas import OneProcess
 from epochcast.predict.forecast.strategies.sharded import Sharded
-from epochcast.predict.forecast.strategies.single_gpu import Single
+from epochcast.predict.forecast.strategies.single_gpu import SingleGpu
 from epochcast.predict.forecast.strategies.strategy import Strategy
 
 Maker = Callable[[str, int], Strategy]
@@ -37,7 +37,7 @@ Maker = Callable[[str, int], Strategy]
 def find_strategy(text: str, gpus: int) -> Strategy:
     """What a user's text means on so many GPUs."""
     strategy = _on_several(text, gpus)
-    return Single(strategy.name, strategy.algorithm) if gpus == 1 else strategy
+    return SingleGpu(strategy.name, strategy.algorithm) if gpus == 1 else strategy
 
 
 def strategy_for(text: str | None, gpus: int, nodes: int) -> Strategy:
@@ -144,7 +144,7 @@ def _pipeline(option: str, gpus: int) -> Strategy:
     return SplitModel(name, "ring", layout=Layout(pipeline=gpus, schedule=option or "1f1b"))
 
 
-SINGLE = Single("single", "ring")
+SINGLE = SingleGpu("single", "ring")
 DDP = DataParallel("ddp", "auto", buckets=DDP_BUCKETS)
 ZERO1 = Sharded("zero1", "ring", stage=1, before=DDP)
 ZERO2 = Sharded("zero2", "ring", stage=2, before=ZERO1)

@@ -47,7 +47,7 @@ SPLIT_TABLE_ROWS = 4096
 PADDED_COLUMNS = 1024
 
 
-class State(Enum):
+class TensorState(Enum):
     """What a rank has of a tensor."""
 
     WHOLE = "whole"
@@ -85,12 +85,12 @@ def _rank(trace: Trace, degree: int) -> Rank:
     return walked(trace, degree).rank()
 
 
-def walked(trace: Trace, degree: int) -> "Walk":
+def walked(trace: Trace, degree: int) -> "TensorWalk":
     """A finished walk: what is split, and where it is summed."""
     _check_heads(trace, degree)
     whole: set[str] = set()
     while True:
-        walk = Walk(trace, degree, frozenset(whole))
+        walk = TensorWalk(trace, degree, frozenset(whole))
         failed = walk.run()
         if not failed:
             break
@@ -114,12 +114,12 @@ def _check_heads(trace: Trace, degree: int) -> None:
                 raise BadInput(f"tensor parallel over {degree} GPUs does not divide the {heads} heads of {trace.name}")
 
 
-class Walk:
+class TensorWalk:
     """One walk over a step, with some products kept whole; state by the name of a tensor."""
 
     def __init__(self, trace: Trace, degree: int, kept_whole: frozenset[str]) -> None:
         self.trace, self.degree, self.kept_whole = trace, degree, kept_whole
-        self.state: dict[str, State] = {}
+        self.state: dict[str, TensorState] = {}
         self.dimension: dict[str, int] = {}  # of split tensors, counted from the end
         self.origin: dict[str, frozenset[str]] = {}  # of split tensors: the products that split them
         self.maker: dict[str, int] = {}
@@ -157,18 +157,18 @@ class Walk:
 
     # ---- states --------------------------------------------------------------------------------
 
-    def state_of(self, tensor: Tensor) -> State:
+    def state_of(self, tensor: Tensor) -> TensorState:
         """What a rank has of a tensor when the step is done."""
-        return self.state.get(tensor.name, State.WHOLE)
+        return self.state.get(tensor.name, TensorState.WHOLE)
 
     def _step(self, op: Op, place: int) -> frozenset[str]:
         if isinstance(op.kind, Copy) and op.inputs and op.inputs[0].name in self.parameters:
             self.source[op.output.name] = op.inputs[0]
         if self._adds_partials(op):
-            self._set(op.outputs, State.PARTIAL, place=place)
+            self._set(op.outputs, TensorState.PARTIAL, place=place)
             return frozenset()
         for tensor in (*op.inputs, *op.weights):
-            if self.state_of(tensor) is State.PARTIAL:
+            if self.state_of(tensor) is TensorState.PARTIAL:
                 self._sum(tensor, place)
         if isinstance(op.kind, Matmul):
             self._product(op, place)
@@ -180,7 +180,7 @@ class Walk:
 
     def _adds_partials(self, op: Op) -> bool:
         """Views and casts of a summand, and sums of summands."""
-        if not op.inputs or any(self.state_of(t) is not State.PARTIAL for t in op.inputs):
+        if not op.inputs or any(self.state_of(t) is not TensorState.PARTIAL for t in op.inputs):
             return False
         is_sum = isinstance(op.kind, Elementwise) and op.kind.function == "add" and len(op.inputs) > 1
         return is_sum or isinstance(op.kind, View) or (isinstance(op.kind, Copy) and op.kind.function == "cast")
@@ -189,12 +189,12 @@ class Walk:
         """An all-reduce between whoever made the summands and this op, per sample of the batch."""
         self.sums.append((self.maker[tensor.name], place, tensor.bytes / SMALL_BATCH))
         self.summed[tensor.name] = place
-        self.state[tensor.name] = State.WHOLE
+        self.state[tensor.name] = TensorState.WHOLE
 
     def _set(
         self,
         tensors: Sequence[Tensor],
-        state: State,
+        state: TensorState,
         *,
         place: int,
         dimension: int = -1,
@@ -202,34 +202,38 @@ class Walk:
     ) -> None:
         for made in tensors:
             source = self.source.get(made.name)
-            if source is not None and state is State.SPLIT and self.state.get(source.name) is not State.SPLIT:
+            if (
+                source is not None
+                and state is TensorState.SPLIT
+                and self.state.get(source.name) is not TensorState.SPLIT
+            ):
                 self._set([source], state, place=-1, dimension=dimension, origin=origin)
         for tensor in tensors:
             self.state[tensor.name] = state
             self.maker[tensor.name] = place
-            if state is State.PARTIAL:
+            if state is TensorState.PARTIAL:
                 self.partial_from.setdefault(tensor.name, place)
-            if state is State.SPLIT:
+            if state is TensorState.SPLIT:
                 self.dimension[tensor.name] = dimension
                 self.origin[tensor.name] = origin
 
     def _product(self, op: Op, place: int) -> None:
-        if op.weights and op.phase is Phase.FORWARD and self.state_of(op.weights[0]) is State.WHOLE:
+        if op.weights and op.phase is Phase.FORWARD and self.state_of(op.weights[0]) is TensorState.WHOLE:
             self._decide(op)
         first, second = op.inputs[0], op.weights[0] if op.weights else op.inputs[1]
-        split = [t for t in (first, second) if self.state_of(t) is State.SPLIT]
+        split = [t for t in (first, second) if self.state_of(t) is TensorState.SPLIT]
         origin = self._origins(split)
         if not split:
-            self._set(op.outputs, State.WHOLE, place=place)
+            self._set(op.outputs, TensorState.WHOLE, place=place)
         elif len(split) == 2 and op.weights:
-            self._set(op.outputs, State.PARTIAL, place=place)
+            self._set(op.outputs, TensorState.PARTIAL, place=place)
         elif op.weights or len(second.shape) > 2:
-            self._set(op.outputs, State.SPLIT, place=place, dimension=-1 if op.weights else -3, origin=origin)
+            self._set(op.outputs, TensorState.SPLIT, place=place, dimension=-1 if op.weights else -3, origin=origin)
         else:  # a weight gradient: its rows or its columns are the operand's
             rows, columns = op.output.shape[-2:]
             size = split[0].shape[-1]
             dimension = -2 if size == rows and (split[0] is first or size != columns) else -1
-            self._set(op.outputs, State.SPLIT, place=place, dimension=dimension, origin=origin)
+            self._set(op.outputs, TensorState.SPLIT, place=place, dimension=dimension, origin=origin)
 
     def _decide(self, op: Op) -> None:
         """Split the weight of a forward product: by rows behind a split tensor, else by columns."""
@@ -238,16 +242,16 @@ class Walk:
         if len(weight.shape) != 2:
             return
         columns_at = -2 if op.kind.transpose_b else -1
-        if self.state_of(op.inputs[0]) is State.SPLIT:
+        if self.state_of(op.inputs[0]) is TensorState.SPLIT:
             self.has_rows = True
-            self._set([weight], State.SPLIT, place=-1, dimension=-3 - columns_at)
+            self._set([weight], TensorState.SPLIT, place=-1, dimension=-3 - columns_at)
             return
         width = weight.shape[columns_at]
         if op.name in self.kept_whole or (width % self.degree and width < PADDED_COLUMNS):
             return
         origin = frozenset({op.name})
-        self._set([weight], State.SPLIT, place=-1, dimension=columns_at, origin=origin)
-        self._set(op.weights[1:], State.SPLIT, place=-1, origin=origin)
+        self._set([weight], TensorState.SPLIT, place=-1, dimension=columns_at, origin=origin)
+        self._set(op.weights[1:], TensorState.SPLIT, place=-1, origin=origin)
 
     def _origins(self, tensors: Iterable[Tensor]) -> frozenset[str]:
         return frozenset().union(*(self.origin.get(t.name, frozenset()) for t in tensors))
@@ -255,40 +259,42 @@ class Walk:
     def _lookup(self, op: Op, place: int) -> None:
         table = op.weights[0] if op.weights else op.inputs[-1]
         if len(table.shape) == 2 and table.shape[0] >= SPLIT_TABLE_ROWS:
-            self._set([table], State.SPLIT, place=-1, dimension=-2)
-            self._set(op.outputs, State.PARTIAL, place=place)
+            self._set([table], TensorState.SPLIT, place=-1, dimension=-2)
+            self._set(op.outputs, TensorState.PARTIAL, place=place)
         else:
-            self._set(op.outputs, State.WHOLE, place=place)
+            self._set(op.outputs, TensorState.WHOLE, place=place)
 
     def _other(self, op: Op, place: int) -> frozenset[str]:
         operands = (*op.inputs, *op.weights)
-        split = [t for t in operands if self.state_of(t) is State.SPLIT]
+        split = [t for t in operands if self.state_of(t) is TensorState.SPLIT]
         origin = self._origins(split)
         if isinstance(op.kind, Loss):
             if op.phase is Phase.FORWARD:
                 self.is_loss_split = self.is_loss_split or bool(split)
-                self._set(op.outputs, State.WHOLE, place=place)
+                self._set(op.outputs, TensorState.WHOLE, place=place)
             else:
-                state = State.SPLIT if self.is_loss_split else State.WHOLE
+                state = TensorState.SPLIT if self.is_loss_split else TensorState.WHOLE
                 self._set(op.outputs, state, place=place)
             return frozenset()
         if not split:
-            self._set(op.outputs, State.WHOLE, place=place)
+            self._set(op.outputs, TensorState.WHOLE, place=place)
             if isinstance(op.kind, Scatter | Embedding) and op.phase is Phase.BACKWARD:
                 self._table_gradient(op, place)
             return frozenset()
         if op.phase is Phase.FORWARD and self._clashes(op, split):
             return origin
         for tensor in op.outputs:
-            self._set([tensor], State.SPLIT, place=place, dimension=self._follows(op, tensor, split), origin=origin)
+            self._set(
+                [tensor], TensorState.SPLIT, place=place, dimension=self._follows(op, tensor, split), origin=origin
+            )
         return frozenset()
 
     def _table_gradient(self, op: Op, place: int) -> None:
         """The gradient of a split table is split as the table is."""
         for tensor in op.outputs:
             table = tensor.relation.adds_to_gradient_of
-            if self.state.get(table) is State.SPLIT and len(tensor.shape) == 2:
-                self._set([tensor], State.SPLIT, place=place, dimension=-2)
+            if self.state.get(table) is TensorState.SPLIT and len(tensor.shape) == 2:
+                self._set([tensor], TensorState.SPLIT, place=place, dimension=-2)
 
     def _clashes(self, op: Op, split: list[Tensor]) -> bool:
         """Whether a forward op needs the whole of a split tensor, or meets a whole tensor of its size (a residual)."""
@@ -300,7 +306,7 @@ class Walk:
             return True
         largest = max(t.elements for t in split)
         return any(
-            self.state_of(t) is State.WHOLE and t.elements >= largest and t.name in self.maker for t in op.inputs
+            self.state_of(t) is TensorState.WHOLE and t.elements >= largest and t.name in self.maker for t in op.inputs
         )
 
     def _is_along_whole(self, op: Op, split: list[Tensor]) -> bool:
@@ -328,7 +334,7 @@ class Walk:
 
     def is_split(self, op: Op) -> bool:
         """Whether a rank does a part of it."""
-        return any(self.state_of(t) is State.SPLIT for t in (*op.inputs, *op.outputs, *op.weights))
+        return any(self.state_of(t) is TensorState.SPLIT for t in (*op.inputs, *op.outputs, *op.weights))
 
     def shrunk(self, op: Op, growth: Sides | None) -> tuple[Op, Sides | None]:
         """The rank's part of an op."""
@@ -344,7 +350,7 @@ class Walk:
         return part, (grown[0], grown[1], grown[2]) if growth else None
 
     def _part(self, tensor: Tensor, growth: Growth) -> tuple[Tensor, Growth]:
-        if self.state_of(tensor) is not State.SPLIT or not tensor.shape:
+        if self.state_of(tensor) is not TensorState.SPLIT or not tensor.shape:
             return tensor, growth
         key = (tensor, growth)
         if key not in self.parts:
