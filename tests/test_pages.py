@@ -3,11 +3,9 @@
 - In README.md and docs/*.md, a fenced block of the language `console` holds commands after `$ ` and what they print.
   They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`, and its `queue.toml`
   the first that has `[[node_types]]`.
-- ARCHITECTURE.md has a line for every module: the first sentence of its docstring.
 - docs/cli.md lists every option of every command.
 """
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -30,7 +28,6 @@ JOB_FILE, QUEUE_FILE = (
     re.compile(rf"^```toml\n((?:(?!```).*\n)*?\[\[{table}\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
     for table in ("job", "node_types")
 )
-MAP = re.compile(r"(?<=<!-- modules: written by pytest --renew -->\n)(.*?)(?=<!-- end of modules -->)", re.DOTALL)
 
 Matches = Callable[[Path, str], None]
 
@@ -69,31 +66,6 @@ def test_a_page_shows_what_commands_print(
         Path("queue.toml").write_text(queue[1], encoding="utf-8")
     if BLOCK.search(text):
         matches(page, BLOCK.sub(lambda found: _ran_again(found[1]), text))
-
-
-def _first_sentence(module: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
-    paragraph = " ".join(docstring.split("\n\n")[0].split())
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0].rstrip(":")
-
-
-def _module_map() -> Iterator[str]:
-    """A list per package, in the order of the folders, each module with its first sentence."""
-    packages = sorted({path.parent for path in SRC.rglob("*.py")}, key=lambda folder: folder.relative_to(SRC).parts)
-    for package in packages:
-        name = "/".join(("epochcast", *package.relative_to(SRC).parts))
-        yield f"\n**`{name}/`** {_first_sentence(package / '__init__.py')}\n\n"
-        for module in sorted(package.glob("*.py")):
-            if module.name != "__init__.py":
-                yield f"- `{module.name}`: {_first_sentence(module)}\n"
-    yield "\n"
-
-
-def test_the_map_has_a_line_for_every_module(matches: Matches) -> None:
-    page = ROOT / "ARCHITECTURE.md"
-    text = page.read_text(encoding="utf-8")
-    assert MAP.search(text)
-    matches(page, MAP.sub(lambda _: "".join(_module_map()), text))
 
 
 def _options(command: Any) -> Iterator[str]:
