@@ -2,9 +2,9 @@
 
 A constructor that fetches weights would try for minutes where there is no network, and fetch gigabytes where there is
 one. Names and addresses of other machines are refused by an audit hook, which libraries that retry after an `OSError`
-do not catch. Hugging Face's libraries are told to be offline: what lies in their cache is still found.
+do not catch. Hugging Face's libraries run offline: they still find what is in their cache.
 
-Keras takes TensorFlow unless it is told otherwise; where that is not installed, an installed backend is chosen.
+Keras uses TensorFlow by default; without TensorFlow, an installed backend is chosen.
 """
 
 import json
