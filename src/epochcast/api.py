@@ -434,23 +434,16 @@ def _session(session: Session | None, cost_model: CostModel | str | None, profil
     return Session(model, profile=None if profile is None else Path(profile))
 
 
-def _view(name: str) -> Callable[[Any], Any]:
+def _view(name: str, answer: Any) -> Any:
     """A drawing of `render`, which is loaded when something is drawn."""
+    from epochcast import render
 
-    def view(answer: Any) -> Any:
-        from epochcast import render
-
-        return getattr(render, name)(answer)
-
-    return view
+    return getattr(render, name)(answer)
 
 
-for _kind, _name in {
-    Forecast: "forecast",
-    Inspection: "inspection",
-    Advice: "advice",
-    Scaling: "scaling",
-    Plan: "plan",
-    Diff: "diff",
-}.items():
-    register_view(_kind, _view(_name))
+register_view(Forecast, partial(_view, "forecast"))
+register_view(Inspection, partial(_view, "inspection"))
+register_view(Advice, partial(_view, "advice"))
+register_view(Scaling, partial(_view, "scaling"))
+register_view(Plan, partial(_view, "plan"))
+register_view(Diff, partial(_view, "diff"))

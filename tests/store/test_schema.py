@@ -237,6 +237,7 @@ def test_a_read_only_file_is_told(tmp_path: Path) -> None:
         "import os, sys\n"
         "from epochcast.store.opening import open_store\n"
         "from epochcast.store.errors import StoreError\n"
+        "import epochcast.store.store\n"
         "os.chdir(sys.argv[1])\n"
         "if os.getuid() == 0: os.setuid(65534)\n"
         "try:\n"
