@@ -4,8 +4,8 @@
     other networks      SGD in fp32
     texts               the data set's own length, as far as the network takes it; else the network's
 
-A language model is recognised by its graph (`graph.language`): it reads tokens and scores a vocabulary. What the user, a
-job file, a script or a config file says is never assumed.
+A language model is recognised by its graph (`graph.language`): it reads tokens and scores a vocabulary. What the
+user, a job file, a script or a config file says is never assumed.
 """
 
 from collections.abc import Mapping
