@@ -1,6 +1,7 @@
 """One job asked by every route: the same numbers and the same warnings, whoever asks."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def test_every_route_gives_the_same_forecast(
     assert ec.forecast(model, placement, batch=BATCH, **rest) == whole
     passes = GPUS * options.get("accumulate", 1)
     assert ec.forecast(ec.Job(**options, global_batch=BATCH * passes), placement) == whole
-    assert ec.forecast(find_model(model), placement, batch=BATCH, **rest) == whole
+    built = ec.forecast(find_model(model), placement, batch=BATCH, **rest)
+    assert replace(built, assumed=whole.assumed) == whole  # the text length of a network that was built is its own
 
     # by a plan
     assert numbers(candidate.forecast) == numbers(whole)
@@ -155,7 +157,7 @@ def test_one_strategy_by_two_spellings_is_timed_alike() -> None:
 
 
 def test_the_job_of_a_plan_and_of_scaling_can_be_written_down() -> None:
-    job = ec.Job("mnist_cnn", batch=8, dataset="mnist")
+    job = ec.Job("mnist_cnn", batch=8, dataset="mnist", precision="fp32", optimizer="sgd")
     plan = ec.plan(job, devices=["V100"], gpus=[1])
     assert ec.Job.from_dict(plan.job.as_dict()) == job
     (row,) = ec.scaling(job, device="V100", gpus=[1]).rows

@@ -237,6 +237,7 @@ def test_a_read_only_file_is_told(tmp_path: Path) -> None:
         "import os, sys\n"
         "from epochcast.observe.store.store_opening import open_store\n"
         "from epochcast.observe.store.store_errors import StoreError\n"
+        "import epochcast.observe.store.store\n"
         "os.chdir(sys.argv[1])\n"
         "if os.getuid() == 0: os.setuid(65534)\n"
         "try:\n"

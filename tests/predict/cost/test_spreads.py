@@ -60,7 +60,8 @@ def spread(
     [
         ("amp_fp16", "training", SoftwareSetting(), "fp16-nchw-training"),
         ("bf16", "forward", SoftwareSetting(), "bf16-nchw-forward"),
-        ("fp32", "training", SoftwareSetting(channels_last=True), "fp32-channels_last-training"),
+        ("fp32", "training", SoftwareSetting(channels_last=True), "tf32-channels_last-training"),
+        ("fp32_strict", "training", SoftwareSetting(channels_last=True), "fp32-channels_last-training"),
     ],
 )
 def test_the_kind_of_a_step_is_its_format_layout_and_mode(

@@ -434,8 +434,7 @@ class Builder:
         return f"{label}{number or ''}"
 
     def _unique(self, path: str) -> str:
-        uses = self._counts.get(path, 0)
-        self._counts[path] = uses + 1
+        self._counts[path] = 1 + (uses := self._counts.get(path, 0))
         return f"{path}/out" if uses == 0 else f"{path}/out{uses}"
 
 

@@ -39,7 +39,7 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
         assumed["input_shape"] = length
         job = replace(job, input_shape=length)
     if AUTO in (job.precision, job.optimizer):
-        is_language = session.is_language_model(job)
+        is_language = _is_language_model(job, session)
         if job.precision == AUTO and not (is_language and device is None):
             assumed["precision"] = _language_precision(device) if is_language and device else PLAIN["precision"]
         if job.optimizer == AUTO:
@@ -61,6 +61,13 @@ def placement_of(where: Where, job: Job, session: Session) -> Placement:
     if where.gemm_seconds is None or job.precision != AUTO:
         return where.placement(job.precision)
     return where.placement(settled(job, where.found_device(), session).job.precision)
+
+
+def _is_language_model(job: Job, session: Session) -> bool:
+    try:
+        return session.is_language_model(job)
+    except BadInput:
+        return False  # a network that cannot be built: the forecast says why
 
 
 def _language_precision(device: Device) -> str:

@@ -27,7 +27,7 @@ def test_it_is_a_model() -> None:
 
 
 def test_a_batch_size_that_was_not_captured_is_what_a_capture_there_gives() -> None:
-    recipe = Recipe(13, optimizer="adam")
+    recipe = Recipe(13, optimizer="adam", precision="fp32_strict")
     model = TorchModel.from_module(network(), (3, 8, 8))
     assert model.trace(recipe).ops == run(model.module, model.example, recipe).ops
 
