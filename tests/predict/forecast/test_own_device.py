@@ -10,8 +10,10 @@ from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.profile import Profile, profile_path, save_profile
 from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.job_defaults import placement_of
 from epochcast.predict.forecast.job_file import read_job
 from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 
 
@@ -66,7 +68,7 @@ def test_a_job_file_finds_a_sheet_beside_it(sheet: str, tmp_path: Path) -> None:
         '[[job]]\nname = "a"\nmodel = "resnet18"\nbatch = 4\ndevice = "mine.toml"\ngemm_seconds = "100ms"\n'
     )
     job = read_job("a", file)
-    assert job.where.placement(job.job.precision).device.name == "mine"
+    assert placement_of(job.where, job.job, Session()).device.name == "mine"
 
 
 def test_a_measured_product_moves_the_forecast_of_its_format_only() -> None:

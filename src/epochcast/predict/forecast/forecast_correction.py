@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
-from epochcast.predict.forecast.step_parts import StepParts
 from epochcast.predict.memory.device_context import usable_bytes
 from epochcast.predict.memory.verdict import peak_verdict
 
@@ -64,7 +63,7 @@ def correct(forecast: Forecast, options: Mapping[str, Any], correction: Correcti
         step_seconds=_scaled(forecast.step_seconds, ratio),
         epoch_seconds=None if forecast.epoch_seconds is None else _scaled(forecast.epoch_seconds, ratio),
         total_seconds=None if forecast.total_seconds is None else _scaled(forecast.total_seconds, ratio),
-        step_parts=None if parts is None else _scaled_parts(parts, ratio.mid),
+        step_parts=None if parts is None else parts.scaled(ratio.mid),
         bubble_seconds=forecast.bubble_seconds * ratio.mid,
         mfu=None if forecast.mfu is None else forecast.mfu / ratio.mid,
         answered_by=answered_by,
@@ -80,7 +79,3 @@ def _usable_bytes(forecast: Forecast) -> int | None:
 def _scaled(before: Interval, ratio: Interval) -> Interval:
     """The middle of before, with what the ratio leaves open."""
     return Interval(before.mid * ratio.low, before.mid * ratio.mid, before.mid * ratio.high, ratio.coverage)
-
-
-def _scaled_parts(parts: StepParts, factor: float) -> StepParts:
-    return StepParts(**{name: value * factor for name, value in parts.as_dict().items()}, bubble=parts.bubble * factor)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
+from epochcast.base.record import Record, json_name
 from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.precision import mixed_precision
 from epochcast.describe.graph.recipe import Recipe
@@ -30,24 +31,14 @@ RANKS = (2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Record):
     """A change that fits: what is changed, to what, the peak it leads to, and whether that fits or is tight."""
 
     change: str
     value: str
     peak_bytes: Interval
     device: str
-    verdict: str
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "change": self.change,
-            "value": self.value,
-            "peak_bytes": self.peak_bytes.as_dict(),
-            "device": self.device,
-            "memory_verdict": self.verdict,
-        }
+    verdict: str = json_name("memory_verdict")
 
 
 def would_fit(
