@@ -142,9 +142,9 @@ def _read(path: Path, decode: Callable[..., Any]) -> tuple[Any, Depends] | None:
         return None
     try:
         document = parse_json(unzipped(content, path.name), path.name)
-        if not isinstance(document, dict):
+        if not isinstance(document, dict) or "depends" not in document:
             raise ValueError("it holds no capture")
-        depends = Depends.from_dict(document.get("depends"))
+        depends = Depends.from_dict(document["depends"])
         return (decode(document.get("value")), depends) if depends.holds() else None
     except (OSError, ValueError, EpochcastError) as problem:  # damaged, or JSON but not a step
         _warn_unread(path, problem)
