@@ -123,8 +123,10 @@ class CachedModel:
     @property
     def _depends(self) -> Depends:
         """What a model says that it depended on, or the files of its reference."""
-        depends: Depends | None = getattr(self.model, "depends", None)
-        return depends if depends is not None else Depends.on(files_of(self.name))
+        from epochcast.describe.capture.subprocess_capture import IsolatedModel
+
+        model = self.model
+        return model.depends if isinstance(model, IsolatedModel) else Depends.on(files_of(self.name))
 
     def _note(self, depends: Depends) -> None:
         self._answers_depend.clear()

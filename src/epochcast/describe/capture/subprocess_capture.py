@@ -33,7 +33,7 @@ _START = (
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
-class ApartModel:
+class IsolatedModel:
     """The model that a reference makes in a process of its own; `depends` is what its answers depended on so far."""
 
     def __init__(self, reference: str, input_shape: tuple[int, ...] | None = None) -> None:

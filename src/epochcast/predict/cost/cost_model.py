@@ -26,7 +26,8 @@ Array = NDArray[np.float64]
 class Costs:
     """Seconds per entry of some columns; NaN in all three where the model has no answer.
 
-    `answered` indexes `models`, the names of the models that answered; it is -1 where none did.
+    `answered` indexes `models`, the names of the models that answered; it is -1 where none did. `is_calibrated`:
+    whether the user's measurements of the device correct them.
     """
 
     low: Array
@@ -34,6 +35,7 @@ class Costs:
     high: Array
     models: tuple[str, ...]
     answered: NDArray[np.int64]
+    is_calibrated: bool = False
 
     def __post_init__(self) -> None:
         for array in (self.low, self.high, self.answered):
@@ -103,6 +105,7 @@ def fill_gaps(first: Costs, second: Costs) -> Costs:
         np.where(gaps, second.high, first.high),
         names,
         np.where(gaps, places[second.answered], first.answered),
+        is_calibrated=first.is_calibrated or second.is_calibrated,
     )
 
 

@@ -1,6 +1,6 @@
 """A cost model scaled by one factor, so that it matches a measured step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epochcast.describe.graph.trace import Columns
 from epochcast.hardware.device import Device
@@ -28,4 +28,4 @@ class Scaled:
     def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The base's answer, scaled."""
         costs, factor = self.base.costs(columns, device, setting), self.factor
-        return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)
+        return replace(costs, low=costs.low * factor, mid=costs.mid * factor, high=costs.high * factor)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from epochcast.base.notes import Importance, Note
-from epochcast.describe.capture.model import COMPILED_NOTE, Model
+from epochcast.describe.capture.model import COMPILED_NOTE, BuiltModel, Model
 from epochcast.describe.capture.model_fingerprint import fingerprint
 from epochcast.describe.graph.lora import adapted_layers
 from epochcast.describe.graph.precision import SINGLE
@@ -192,13 +192,12 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
     return job.global_batch // passes
 
 
-def _hosted(job: Job, placement: Placement) -> Placement:
-    """With the host of a large trainer, where the model has its kernels (`describe.capture.zoo.sized`) and nobody
-    named one."""
-    is_large = isinstance(job.model, str) and job.model.startswith("decoder:")
-    if not is_large or placement.host is not None or placement.device.launch_seconds is not None:
+def _hosted(model: Model, placement: Placement) -> Placement:
+    """With the host that the model is usually trained from, where nobody named one."""
+    host_class = model.host_class if isinstance(model, BuiltModel) else None
+    if host_class is None or placement.host is not None or placement.device.launch_seconds is not None:
         return placement
-    return replace(placement, host=assumed_host("large_trainer"))
+    return replace(placement, host=assumed_host(host_class))
 
 
 def _step(
@@ -206,7 +205,7 @@ def _step(
 ) -> tuple[StepForecast, tuple[str, ...]]:
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
     measured = session.measured_device(placement.device)
-    own = _hosted(job, placement if measured == placement.device else placement.with_device(measured))
+    own = _hosted(model, placement if measured == placement.device else placement.with_device(measured))
     step = _fed_step(job, own, model, trace, session)
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
@@ -326,4 +325,4 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
     if trace.opaque:
         kinds = "1 unknown operator is" if len(trace.opaque) == 1 else f"{len(trace.opaque)} unknown operators are"
         yield Note(f"{kinds} estimated by the bytes moved.", Importance.EVIDENCE)
-    yield from device_doubts(device, step.answered_by)
+    yield from device_doubts(device, step.answered_by, is_calibrated=step.costs.is_calibrated)

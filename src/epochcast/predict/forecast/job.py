@@ -245,7 +245,7 @@ class Job(Record):
             raise UnknownName("framework", self.framework, FRAMEWORKS)
         if self.attention not in ATTENTIONS:
             raise UnknownName("attention", self.attention, ATTENTIONS)
-        if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
+        if self.framework_version is not None and self.framework_numbers is None:
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
         if self.precision != AUTO or not recipe.precision_rules.is_single:  # half weights say the precision
@@ -312,6 +312,12 @@ class Job(Record):
         if compiler is not None:
             own["update_style"] = compiler.update_style(self.update_style)
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
+
+    @property
+    def framework_numbers(self) -> tuple[int, int] | None:
+        """(major, minor) of the framework's version; None where the job does not say."""
+        match = re.match(r"(\d+)\.(\d+)", self.framework_version or "")
+        return None if match is None else (int(match[1]), int(match[2]))
 
     @property
     def has_data(self) -> bool:

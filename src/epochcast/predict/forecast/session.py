@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from pathlib import Path
 
 from epochcast.base.caching import Cache
+from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.workload import Workload
@@ -84,7 +85,7 @@ class Session:
             return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
 
         model = self._networks.get(key, found)
-        if getattr(model, "is_stale", False):
+        if isinstance(model, CachedModel) and model.is_stale:
             self._networks.forget(key)
             model = self._networks.get(key, found)
         return model

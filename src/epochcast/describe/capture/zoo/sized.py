@@ -38,6 +38,9 @@ STYLES = ("llama", "gpt", "bloom", "nemotron")
 CONTEXT = 4096
 _MOST = 10**7
 
+HOST_CLASS = "large_trainer"
+"""Its graph has the kernels of large trainers, and their hosts launch them."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecoderSizes:
@@ -161,7 +164,7 @@ def sized_decoder(text: str, input_shape: tuple[int, ...] | None = None) -> Buil
             raise UnknownName("size of decoder", name, known)
     reference = decoder_reference(values)
     sizes = DecoderSizes(**{name: _typed(name, value) for name, value in values.items()})
-    return BuiltModel(reference, partial(_graph, sizes, input_shape))
+    return BuiltModel(reference, partial(_graph, sizes, input_shape), host_class=HOST_CLASS)
 
 
 def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
