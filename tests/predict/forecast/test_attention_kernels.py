@@ -21,7 +21,7 @@ def job(tokens: int = 64, **options: Any) -> Job:
     [
         ({"precision": "amp"}, "A100", "flash"),
         ({"precision": "amp_bf16"}, "MI300X", "flash"),
-        ({}, "A100", "memory-efficient"),
+        ({"precision": "fp32"}, "A100", "memory-efficient"),
         ({"precision": "amp"}, "V100", "memory-efficient"),
         ({"precision": "amp", "framework_version": "1.13"}, "A100", "eager"),
         ({"precision": "amp", "framework_version": "2.0"}, "A100", "flash"),

@@ -48,7 +48,8 @@ def forecast_job(
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
     session = session or Session()
-    own = settled(job, placement.device, session)
+    with _said_of_lengths(job):
+        own = settled(job, placement.device, session)
     job = own.job
     batch = batch_per_pass(job, placement)
     longest = session.model(job)
