@@ -102,18 +102,18 @@ class UnknownField(InvalidField):
         super().__init__(record, name, given, "a field of it", message)
 
 
-ENDING = "SystemExit: "
-"""What names the exit code of a program that ends without a word; what it printed last then says why."""
-
-
 class EndsProgram(BadInput):
-    """The user's code ends the program instead of making a model; argparse does so without its arguments."""
+    """The user's code ends the program instead of making a model; argparse does so without its arguments.
+
+    `is_silent`: it ends with an exit code alone; what it printed last then says why.
+    """
 
     def __init__(self, what: str, ending: SystemExit) -> None:
         said = isinstance(ending.code, str) and ending.code.strip()
         super().__init__(
-            f"{what} ends the program: {said}" if said else f"{what} ends the program ({ENDING}{ending.code})"
+            f"{what} ends the program: {said}" if said else f"{what} ends the program (SystemExit: {ending.code})"
         )
+        self.is_silent = not said
 
 
 def install_command(extra: str) -> str:

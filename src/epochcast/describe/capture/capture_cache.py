@@ -110,9 +110,9 @@ class CachedModel:
             return value
         text = json.dumps({"format": FORMAT, **self.about, **key}, sort_keys=True, default=str)
         path = cache_folder / f"{sha256(text.encode()).hexdigest()}.json.gz"
-        found = _read(path, decode)
-        if found is not None:
-            value, depends = found
+        cached = _read(path, decode)
+        if cached is not None:
+            value, depends = cached
         else:
             with capturing(self.name):
                 value, depends = make(), self._depends

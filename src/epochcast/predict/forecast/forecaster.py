@@ -55,10 +55,10 @@ def forecast_job(
     longest = session.model(job)
     as_it_comes = job.at_length(batch)
     model = longest if as_it_comes is job else session.model(as_it_comes)
-    asked = as_it_comes.recipe(batch, placement.device)
+    recipe = as_it_comes.recipe(batch, placement.device)
     with _said_of_lengths(job):
-        trace = session.trace(model, asked)
-    precision = job.precision if trace.recipe.precision == asked.precision else trace.recipe.precision
+        trace = session.trace(model, recipe)
+    precision = job.precision if trace.recipe.precision == recipe.precision else trace.recipe.precision
     check_offload(trace.recipe, placement)
     data = data_of(job, trace)
     step, loader_notes = _step(as_it_comes, placement, model, trace, session)
@@ -146,18 +146,18 @@ def forecast_job(
 
 def _checkpointing(trace: Trace) -> str:
     """As the command line takes it."""
-    kept = trace.recipe.checkpointing
-    return kept if isinstance(kept, str) else "full" if kept else "none"
+    checkpointing = trace.recipe.checkpointing
+    return checkpointing if isinstance(checkpointing, str) else "full" if checkpointing else "none"
 
 
 def _assumed(own: Settled, precision: str, data: Data, trace: Trace) -> dict[str, Any]:
     """What nobody said, in plain types: also the length of texts, where it is the network's own."""
-    told = plain_options(own.assumed)
-    if told.get("precision") != precision:
-        told.pop("precision", None)  # the weights of a live model decide it
+    assumed = plain_options(own.assumed)
+    if assumed.get("precision") != precision:
+        assumed.pop("precision", None)  # the weights of a live model decide it
     if data.fed == TEXT and isinstance(own.job.model, str) and own.job.longest_shape is None:
-        told["input_shape"] = [token_count(trace)]
-    return told
+        assumed["input_shape"] = [token_count(trace)]
+    return assumed
 
 
 def _utilisation(

@@ -233,7 +233,7 @@ class Job(Record):
 
     def __new__(cls, *arguments: object, **options: object) -> "Job":
         """Refuse a misspelt option with the near ones, before Python refuses it without."""
-        check_names(options, (one.name for one in JOB_OPTIONS))
+        check_names(options, (item.name for item in JOB_OPTIONS))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -399,5 +399,5 @@ def _recipe_fields() -> tuple[str, ...]:
     """What a job and one step of it share under one name."""
     from epochcast.describe.graph.recipe import Recipe
 
-    shared = {one.name for one in JOB_OPTIONS} & {item.name for item in fields(Recipe)}
+    shared = {option.name for option in JOB_OPTIONS} & {item.name for item in fields(Recipe)}
     return tuple(sorted(shared - {"batch", "channels_last"}))

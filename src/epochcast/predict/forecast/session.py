@@ -16,11 +16,10 @@ from epochcast.describe.graph.language_model import is_language_model
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.cached import ANSWERS, CachedCosts, CostsKey
 from epochcast.predict.cost.calibrated import calibrated_device, hints, model_in, with_profile
 from epochcast.predict.cost.cost_model import CostModel, Costs
 from epochcast.predict.cost.cost_models import find_cost_model
-from epochcast.predict.cost.scaled import Scaled
+from epochcast.predict.cost.wrapped import ANSWERS, CachedCosts, CostsKey, Scaled
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.predict.memory.peak import PeakMemory
