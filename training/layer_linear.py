@@ -14,8 +14,8 @@ C channels, C_n the channels normalised over:
 The table is per layer, a trace is per op: the backward pass of a convolution or a fully connected layer is its data
 and its weight gradient, each with half of the table's product, and the line is fitted per op. Softmax and loss ops are
 both "loss"; every elementwise op is "relu"; C_n is one for batch normalisation, the row for layer normalisation, five
-(AlexNet's window) for the rest. Kinds that are not in the table, and kinds nobody measured, are answered NaN: put the
-model in a `Chain`.
+(AlexNet's window) for the rest. Kinds that are not in the table, and kinds nobody measured, are answered NaN:
+`fill_gaps` takes them from another model.
 
 The lines are fitted by least squares, t in seconds, under β0 ≥ 0 and β1 ≥ 0: no op takes less than no time.
 They hold for the device and the framework they were measured on; asking for another device is refused.

@@ -40,19 +40,20 @@ class UnknownName(EpochcastError):
     """A name that is in no catalogue; the message offers the near ones, or all when there are few."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        near = get_close_matches(name.casefold(), [n.casefold() for n in names], n=5, cutoff=0.5)
-        by_folded = {n.casefold(): n for n in names}
-        if not names:
-            offer = "none are known"
-        elif len(names) <= 12:
-            offer = "known: " + ", ".join(names)
-        elif near:
-            offer = "near: " + ", ".join(by_folded[n] for n in near)
-        else:
-            offer = f"nothing near among the {len(names)} known"
-        super().__init__(f"no {what} called {name!r}; {offer}")
+        super().__init__(f"no {what} called {name!r}; {_offer(name, known)}")
+
+
+def _offer(name: str, known: Iterable[str]) -> str:
+    """The known names near to one that is not; all of them where they are few."""
+    names = sorted(known)
+    if not names:
+        return "none are known"
+    if len(names) <= 12:
+        return "known: " + ", ".join(names)
+    by_folded = {known_name.casefold(): known_name for known_name in names}
+    near = get_close_matches(name.casefold(), list(by_folded), n=5, cutoff=0.5)
+    return "near: " + ", ".join(by_folded[n] for n in near) if near else f"nothing near among the {len(names)} known"
 
 
 class UnknownOption(UnknownName, TypeError):
@@ -86,24 +87,33 @@ class MissingUnit(BadInput):
 class InvalidField(BadInput):
     """A value that a field of a record cannot have: which record, which field, what was given, what is allowed."""
 
-    def __init__(self, record: str, name: str, given: object, allowed: str) -> None:
+    def __init__(self, record: str, name: str, given: object, allowed: str, message: str = "") -> None:
         inside = "" if record == name else f" (in {record})"
-        super().__init__(f"{name} must be {allowed}, got {given!r}{inside}")
+        super().__init__(message or f"{name} must be {allowed}, got {given!r}{inside}")
         self.record, self.name, self.given, self.allowed = record, name, given, allowed
 
 
-ENDING = "SystemExit: "
-"""What names the exit code of a program that ends without a word; what it printed last then says why."""
+class UnknownField(InvalidField):
+    """A key that a record does not have; the message offers the near ones, or all when there are few."""
+
+    def __init__(self, record: str, name: str, given: object, known: Iterable[str]) -> None:
+        name = str(name)[:_LONGEST_NAME]
+        message = f"{record} has no field {name!r}; {_offer(name, known)}"
+        super().__init__(record, name, given, "a field of it", message)
 
 
 class EndsProgram(BadInput):
-    """The user's code ends the program instead of making a model; argparse does so without its arguments."""
+    """The user's code ends the program instead of making a model; argparse does so without its arguments.
+
+    `is_silent`: it ends with an exit code alone; what it printed last then says why.
+    """
 
     def __init__(self, what: str, ending: SystemExit) -> None:
         said = isinstance(ending.code, str) and ending.code.strip()
         super().__init__(
-            f"{what} ends the program: {said}" if said else f"{what} ends the program ({ENDING}{ending.code})"
+            f"{what} ends the program: {said}" if said else f"{what} ends the program (SystemExit: {ending.code})"
         )
+        self.is_silent = not said
 
 
 def install_command(extra: str) -> str:

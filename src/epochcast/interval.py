@@ -1,8 +1,7 @@
 """A number with its uncertainty: low ≤ mid ≤ high, and the fraction of cases in which low … high holds the truth.
 
-Intervals have no `+`, because how two uncertainties add depends on why they are uncertain:
-`sum_correlated` for one cause behind all (a device that is slower than thought slows every op), where half-widths
-add; `sum_independent` for unrelated errors, where half-widths add in quadrature.
+Intervals have no `+`, because how two uncertainties add depends on why they are uncertain. `sum_independent` is for
+unrelated errors, where half-widths add in quadrature.
 """
 
 from collections.abc import Iterable
@@ -55,14 +54,6 @@ class Interval:
     def as_dict(self) -> dict[str, float]:
         """The four numbers under the names of the JSON contract."""
         return {"low": self.low, "mid": self.mid, "high": self.high, "coverage": self.coverage}
-
-
-def sum_correlated(parts: Iterable[Interval]) -> Interval:
-    """Σ of values that err together: lows, middles and highs add."""
-    items = tuple(parts)
-    # fsum rounds once, so the three sums keep the order of their terms; compensated sum() may not.
-    low, mid, high = (fsum(ends) for ends in ([i.low for i in items], [i.mid for i in items], [i.high for i in items]))
-    return Interval(low, mid, high, _coverage(items))
 
 
 def sum_independent(parts: Iterable[Interval]) -> Interval:

@@ -11,7 +11,7 @@ from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_contract import check_op_cost
-from epochcast.predict.cost.cost_model import Chain
+from epochcast.predict.cost.cost_model import fill_gaps
 from epochcast.predict.cost.roofline import Analytic
 from epochcast.predict.cost.software_setting import TODAY
 from training.layer_linear import LayerLinear, Line, complexities, fit_line
@@ -84,9 +84,9 @@ def test_a_fitted_model_keeps_the_contract(step: Step, device: Device) -> None:
 
 
 def test_what_the_table_lacks_is_left_to_the_next_model(step: Step, device: Device) -> None:
-    chain = Chain((fitted(step, device), Analytic()))
     trace = step("every_class", 16)
-    by = chain.costs(trace.columns, device, TODAY).answered_by
+    costs = [model.costs(trace.columns, device, TODAY) for model in (fitted(step, device), Analytic())]
+    by = fill_gaps(*costs).answered_by
     forward = {name: by[trace.layers.index(name)] for name in ("conv", "fancy", "attention", "lstm", "optimizer")}
     assert forward.pop("conv") == "layer_linear"
     assert set(forward.values()) == {"analytic"}

@@ -147,9 +147,9 @@ _WANTED: Mapping[Any, str] = {
 }
 
 
-def option(default: Any, help: str, **properties: Any) -> Any:
-    """A dataclass field that declares an option."""
-    return field(default=default, metadata={_METADATA: {"help": help, **properties}})
+def option(default: Any, help: str, *, metadata: Mapping[str, Any] | None = None, **properties: Any) -> Any:
+    """A dataclass field that declares an option; `metadata` are what the field has besides."""
+    return field(default=default, metadata={**(metadata or {}), _METADATA: {"help": help, **properties}})
 
 
 def required(help: str, **properties: Any) -> Any:

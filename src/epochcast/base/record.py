@@ -5,8 +5,13 @@ An answer, a request or a row is a frozen dataclass that inherits `Record`. Its 
     every field by its name, unless its metadata has another name (`json_name("…")`) or hides it (`json_hidden()`);
     then the properties named in `json_also`: values that follow from the fields and are worked out again on reading.
 
-Fields are numbers, texts, booleans, dates, enums, mappings and sequences of these, or records; `X | None` is null. An
-`Interval` is always an object {low, mid, high, coverage}. Fields whose name begins with an underscore are hidden.
+Fields are numbers, texts, booleans, dates, enums, mappings and sequences of these, or records; `X | None` is null. A
+plain dataclass inside a record is an object of its fields. An `Interval` is always an object {low, mid, high,
+coverage}. Fields whose name begins with an underscore are hidden.
+
+A record that is kept in files has a `json_version`: the first key of its object, and the only version that is read.
+`json_lenient` records pass over keys they do not know. `json_from` names properties that stand for a field in the JSON
+form, where the field holds what JSON cannot (a live model).
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True)
@@ -34,17 +39,23 @@ from datetime import date, datetime
 from enum import Enum
 from re import sub
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from epochcast.base.caching import remembered
-from epochcast.errors import InvalidField
+from epochcast.errors import BadInput, InvalidField, UnknownField
 from epochcast.interval import Interval
+
+Kind = TypeVar("Kind")
 
 MOST_RECORDS = 1_000
 """Kinds of records whose fields are kept; there are a few hundred."""
 
+VERSION = "version"
+"""The key of `json_version`."""
+
 _NAME = "json_name"
-_HIDDEN: Mapping[str, Any] = {_NAME: None}
+HIDDEN: Mapping[str, Any] = {_NAME: None}
+"""Metadata of a field that is no part of the JSON form."""
 
 
 def json_name(name: str, **properties: Any) -> Any:
@@ -54,7 +65,7 @@ def json_name(name: str, **properties: Any) -> Any:
 
 def json_hidden(**properties: Any) -> Any:
     """A dataclass field that is no part of the JSON form; `properties` are those of `dataclasses.field`."""
-    return field(metadata=_HIDDEN, **properties)
+    return field(metadata=HIDDEN, **properties)
 
 
 class Record:
@@ -64,27 +75,22 @@ class Record:
 
     json_also: ClassVar[tuple[str, ...]] = ()
     """Properties that the JSON form has besides the fields."""
+    json_from: ClassVar[Mapping[str, str]] = {}
+    """Properties by the name of the field in whose place they are written; reading sets the field."""
+    json_version: ClassVar[int | None] = None
+    """Version of the JSON form; a reader refuses any other."""
+    json_lenient: ClassVar[bool] = False
+    """Whether reading passes over unknown keys."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
-        values = {key: plain(getattr(self, name)) for name, key in _keys(type(self))}
-        return values | {name: plain(getattr(self, name)) for name in self.json_also}
+        values = {key: plain(getattr(self, name)) for key, name in _sources(type(self))}
+        return values if self.json_version is None else {VERSION: self.json_version, **values}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The record of a JSON object. Unknown keys are refused by name; derived values are worked out again."""
-        if not isinstance(values, Mapping):
-            raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
-        by_key = {key: name for name, key in _keys(cls)}
-        hints = _hints(cls)
-        for key in values:
-            if key not in by_key and key not in cls.json_also:
-                raise InvalidField(_words(cls), key, values[key], f"absent; known: {', '.join(by_key)}")
-        needed = [key for item, key in _items(cls) if _is_required(item) and key not in values]
-        if needed:
-            raise InvalidField(_words(cls), needed[0], None, "given")
-        given = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
-        return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in given})
+        return read_as(cls, values)
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -92,6 +98,38 @@ class Record:
         definitions: dict[str, Any] = {}
         schema = _object_schema(cls, definitions)
         return {**schema, "$defs": definitions} if definitions else schema
+
+
+def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
+    """The record, or plain dataclass, of a JSON object."""
+    if not isinstance(values, Mapping):
+        raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
+    by_key = {key: name for name, key in _keys(cls)}
+    derived: tuple[str, ...] = ()
+    if issubclass(cls, Record):
+        _check_version(cls, values)
+        derived = (*cls.json_also, *([] if cls.json_version is None else [VERSION]))
+    hints = _hints(cls)
+    if not (issubclass(cls, Record) and cls.json_lenient):
+        for key in values:
+            if key not in by_key and key not in derived:
+                raise UnknownField(_words(cls), key, values[key], by_key)
+    for item, key in _items(cls):
+        if _is_required(item) and key not in values:
+            raise InvalidField(_words(cls), key, None, "given")
+    given = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
+    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in given})
+
+
+def _check_version(cls: type[Record], values: Mapping[str, Any]) -> None:
+    version = values.get(VERSION)
+    if cls.json_version is not None and (version is True or version != cls.json_version):
+        raise BadInput(f"{_words(cls)}: version {cls.json_version} is needed, got version {version!r}")
+
+
+def record_fields(cls: type) -> tuple[str, ...]:
+    """Names of the fields that the JSON form has."""
+    return tuple(name for name, _ in _keys(cls))
 
 
 def plain(value: Any) -> Any:
@@ -117,20 +155,29 @@ def plain(value: Any) -> Any:
 
 
 @remembered(MOST_RECORDS)
-def _items(cls: type[Record]) -> tuple[tuple[Field[Any], str], ...]:
+def _items(cls: type) -> tuple[tuple[Field[Any], str], ...]:
     """The fields that the JSON form has, each with its key."""
-    named = ((item, item.metadata.get(_NAME, item.name)) for item in fields(cls))  # type: ignore[arg-type]
+    named = ((item, item.metadata.get(_NAME, item.name)) for item in fields(cls))
     return tuple((item, key) for item, key in named if key is not None and not item.name.startswith("_"))
 
 
 @remembered(MOST_RECORDS)
-def _keys(cls: type[Record]) -> tuple[tuple[str, str], ...]:
+def _keys(cls: type) -> tuple[tuple[str, str], ...]:
     return tuple((item.name, key) for item, key in _items(cls))
 
 
 @remembered(MOST_RECORDS)
+def _sources(cls: type[Record]) -> tuple[tuple[str, str], ...]:
+    """Every key but the version, with the attribute that it shows."""
+    own = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
+    return (*own, *((name, name) for name in cls.json_also))
+
+
+@remembered(MOST_RECORDS)
 def _hints(cls: type) -> Mapping[str, Any]:
-    return get_type_hints(cls)
+    """Types of the fields that the JSON form has; the annotations of others may name what only type checkers import."""
+    annotations = {item.name: item.type for item, _ in _items(cls)}
+    return get_type_hints(type(cls.__name__, (), {"__annotations__": annotations, "__module__": cls.__module__}))
 
 
 def _is_required(item: Field[Any]) -> bool:
@@ -142,7 +189,13 @@ def _words(cls: type) -> str:
     return sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
-_WANTED: Mapping[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_WANTED: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    Interval: "an interval {low, mid, high, coverage} with low <= mid <= high",
+}
 
 
 def _typed(cls: type, key: str, hint: Any, value: Any) -> Any:
@@ -188,12 +241,12 @@ def _sequence(cls: type, key: str, kind: Any, value: Sequence[Any]) -> Any:
 
 
 def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
-    if issubclass(kind, Record) and isinstance(value, Mapping):
-        return kind.from_dict(value)
-    if kind is Interval and isinstance(value, Mapping):
-        return _interval(cls, key, value)
+    if isinstance(value, Mapping) and is_dataclass(kind):
+        return _object(cls, key, kind, value)
     if kind is float and type(value) is int:
         return float(value)
+    if kind is int and type(value) is float and value.is_integer():  # JSON has one kind of number
+        return int(value)
     try:
         if issubclass(kind, Enum):
             return kind(value)
@@ -206,11 +259,15 @@ def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
     raise InvalidField(_words(cls), key, value, _wanted(kind))
 
 
-def _interval(cls: type, key: str, value: Mapping[str, Any]) -> Interval:
+def _object(cls: type, key: str, kind: type, value: Mapping[str, Any]) -> Any:
+    if issubclass(kind, Record):
+        return kind.from_dict(value)
+    if kind is not Interval:
+        return read_as(kind, value)
     try:
-        return Interval(**{name: float(end) for name, end in value.items()})
+        return Interval(**value)
     except (TypeError, ValueError):
-        raise InvalidField(_words(cls), key, value, "an interval {low, mid, high, coverage}") from None
+        raise InvalidField(_words(cls), key, value, _WANTED[Interval]) from None
 
 
 def _wanted(hint: Any) -> str:
@@ -254,13 +311,23 @@ _SCHEMAS: Mapping[Any, dict[str, Any]] = {
 }
 
 
-def _object_schema(cls: type[Record], definitions: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
     hints = _hints(cls)
-    properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
-    for name in cls.json_also:
-        properties[name] = _schema(get_type_hints(getattr(cls, name).fget).get("return", Any), definitions)
+    properties: dict[str, Any] = {}
+    if issubclass(cls, Record):
+        if cls.json_version is not None:
+            properties[VERSION] = {"const": cls.json_version}
+        for key, name in _sources(cls):
+            properties[key] = _schema(hints[name] if name in hints else _returned(cls, name), definitions)
+    else:
+        properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
     about = (cls.__doc__ or "").strip().split("\n")[0]
     return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
+
+
+def _returned(cls: type[Record], name: str) -> Any:
+    """The type of a property."""
+    return get_type_hints(getattr(cls, name).fget).get("return", Any)
 
 
 def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -271,16 +338,24 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         case origin if origin in (Union, UnionType):
             return {"anyOf": [_schema(kind, definitions) for kind in inner]}
         case origin if origin in (tuple, list, Sequence, set, frozenset):
-            return {"type": "array", "items": _schema(inner[0], definitions)} if inner else {"type": "array"}
+            return _array_schema(inner, definitions)
         case origin if origin in (Mapping, dict):
             return {"type": "object", "additionalProperties": _schema(inner[1], definitions)}
         case origin if origin is Literal:
             return {"enum": list(inner)}
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [member.value for member in hint]}
-    if isinstance(hint, type) and issubclass(hint, Record):
+    if is_dataclass(hint) and isinstance(hint, type):
         if hint.__name__ not in definitions:
             definitions[hint.__name__] = {}
             definitions[hint.__name__] = _object_schema(hint, definitions)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     return {}
+
+
+def _array_schema(inner: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Of a sequence of one kind, or of a tuple that has a kind for each place."""
+    if len(inner) > 1 and inner[-1] is not Ellipsis:
+        each = [_schema(kind, definitions) for kind in inner]
+        return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
+    return {"type": "array", "items": _schema(inner[0], definitions)} if inner else {"type": "array"}

@@ -18,8 +18,8 @@ from epochcast.measure.evaluate.scored_rows import ScoredRows, scored
 from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import read_runs
 from epochcast.predict.cost.cost_models import find_cost_model
-from epochcast.predict.cost.scaled import Scaled
 from epochcast.predict.cost.software_setting import SoftwareSetting
+from epochcast.predict.cost.wrapped import Scaled
 
 ANALYTIC = find_cost_model("analytic")
 

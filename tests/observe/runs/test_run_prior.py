@@ -9,7 +9,7 @@ from epochcast.interval import Interval
 from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.remaining_time import remaining
 from epochcast.observe.runs.run_history import History
-from epochcast.observe.runs.run_prior import Prior, combined, prior_of_forecast, prior_of_runs
+from epochcast.observe.runs.run_prior import Prior, combined, prior_of_forecast
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.predict.forecast.forecast import Forecast
 
@@ -53,15 +53,6 @@ def test_pauses_that_were_told_count_where_no_epochs_are_counted() -> None:
     for step in range(0, 101, 10):
         history.add(Observation(step=step, clock_seconds=step + 0.1))
     assert remaining(history, 1000, Prior(pause_fraction=0.2)).remaining_seconds.mid == pytest.approx(900 * 1.2)
-
-
-def test_past_runs_that_differ_are_less_sure() -> None:
-    alike, apart = prior_of_runs([0.5, 0.5, 0.5]), prior_of_runs([0.4, 0.5, 0.65])
-    assert alike is not None and apart is not None
-    assert alike.step_seconds is not None and apart.step_seconds is not None
-    assert alike.step_seconds.mid == apart.step_seconds.mid == 0.5
-    assert alike.step_seconds.high < apart.step_seconds.high
-    assert prior_of_runs([]) is None
 
 
 def test_the_surer_of_two_weighs_more() -> None:

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_contract import BrokenCostContract, check_op_cost
-from epochcast.predict.cost.cost_model import Chain, Costs, Unanswered
+from epochcast.predict.cost.cost_model import Costs, fill_gaps
 from epochcast.predict.cost.cost_models import COST_MODELS, find_cost_model
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 
@@ -31,34 +32,30 @@ class Every:
         return Costs.by(self.name, mid, mid, mid)
 
 
+def filled(columns: Columns, device: Device, *models: Every) -> Costs:
+    return reduce(fill_gaps, (model.costs(columns, device, TODAY) for model in models))
+
+
 def test_the_first_model_that_knows_an_op_answers_it(step: Step, device: Device) -> None:
-    costs = Chain((Every("measured", 1.0, nth=3), Every("learned", 2.0, nth=2), Every("formula", 3.0))).costs(
-        step().columns, device, TODAY
-    )
+    models = Every("measured", 1.0, nth=3), Every("learned", 2.0, nth=2), Every("formula", 3.0)
+    costs = filled(step().columns, device, *models)
     assert costs.answered_by[:7] == ("measured", "formula", "learned", "measured", "learned", "formula", "measured")
     assert list(costs.mid[:7]) == [1, 3, 2, 1, 2, 3, 1]
 
 
 def test_time_fractions_say_who_answered_for_how_much(step: Step, device: Device) -> None:
-    trace = step()
-    costs = Chain((Every("measured", 3.0, nth=2), Every("formula", 1.0), Every("never asked", 9.0))).costs(
-        trace.columns, device, TODAY
-    )
-    few, many = len(trace.columns) // 2, -(-len(trace.columns) // 2)
+    columns = step().columns
+    costs = filled(columns, device, Every("measured", 3.0, nth=2), Every("formula", 1.0), Every("never asked", 9.0))
+    few, many = len(columns) // 2, -(-len(columns) // 2)
     assert costs.time_fractions() == pytest.approx(
         {"measured": 3 * many / (3 * many + few), "formula": few / (3 * many + few)}
     )
 
 
-def test_an_op_nobody_knows_is_an_error_not_a_zero(step: Step, device: Device) -> None:
-    with pytest.raises(Unanswered, match=r"measured\+learned cannot cost op 1 \(a forward batch_norm\) on round"):
-        Chain((Every("measured", 1.0, nth=2), Every("learned", 1.0, nth=4))).costs(step().columns, device, TODAY)
-
-
-def test_a_chain_of_chains_keeps_the_names(step: Step, device: Device) -> None:
-    inner = Chain((Every("a", 1.0, nth=2), Every("b", 1.0)))
-    costs = Chain((Every("z", 1.0, nth=5), inner)).costs(step().columns, device, TODAY)
-    assert set(costs.answered_by) == {"z", "a", "b"}
+def test_an_op_nobody_knows_has_no_answer_rather_than_zero(step: Step, device: Device) -> None:
+    costs = filled(step().columns, device, Every("measured", 1.0, nth=2), Every("learned", 1.0, nth=4))
+    assert costs.answered_by[:3] == ("measured", "", "measured")
+    assert np.isnan(costs.mid[1])
 
 
 def test_costs_refuse_a_low_above_its_mid() -> None:

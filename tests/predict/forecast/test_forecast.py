@@ -61,12 +61,12 @@ def test_details_are_there_for_who_asked_and_not_for_who_reads(answer: Forecast)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "a forecast of version 1 is needed, got version 2"),
-        ({"version": None}, "a forecast of version 1 is needed, got version None"),
-        ({"step_seconds": 3}, "this is no forecast"),
+        ({"version": 2}, "forecast: version 1 is needed, got version 2"),
+        ({"version": None}, "forecast: version 1 is needed, got version None"),
+        ({"step_seconds": 3}, r"step_seconds must be an interval \{low, mid, high, coverage\}"),
         (
             {"step_seconds": {"low": 3, "mid": 2, "high": 1}},
-            "this is no forecast: an interval needs low <= mid <= high",
+            "with low <= mid <= high, got",
         ),
         ({"gpus": 0}, "gpus must be at least 1, got 0"),
     ],
@@ -79,5 +79,29 @@ def test_what_is_no_forecast_is_refused(answer: Forecast, change: dict[str, obje
 def test_a_forecast_without_its_step_is_refused(answer: Forecast) -> None:
     written = answer.as_dict()
     del written["step_seconds"]
-    with pytest.raises(BadInput, match="a forecast needs step_seconds"):
+    with pytest.raises(BadInput, match="step_seconds must be given"):
         Forecast.from_dict(written)
+
+
+def test_the_schema_describes_the_json_exactly(answer: Forecast) -> None:
+    schema = Forecast.json_schema()
+    assert list(schema["properties"]) == schema["required"] == list(answer.as_dict())
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(schema)
+    strict = {**schema, "additionalProperties": False}
+    for forecast in (answer, Forecast("own", "V100", STEP)):
+        jsonschema.validate(json.loads(json.dumps(forecast.as_dict())), strict)
+    wrong = {"version": 2, "gpus": "4", "step_seconds": None, "color": "red", "step_parts": {}}
+    for name, value in wrong.items():
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**answer.as_dict(), name: value}, strict)
+
+
+def test_a_forecast_with_keys_of_others_is_read(answer: Forecast) -> None:
+    assert Forecast.from_dict({**answer.as_dict(), "would_fit": [], "explain": {}}) == answer
+
+
+def test_a_forecast_written_by_hand_may_say_whether_it_fits() -> None:
+    own = {"version": 1, "model": "own", "device": "V100", "step_seconds": STEP.as_dict()}
+    verdicts = [Forecast.from_dict({**own, "fits": fits}).memory_verdict for fits in (True, False, None)]
+    assert verdicts == ["fits", "does not fit", None]

@@ -16,9 +16,10 @@ from epochcast.predict.forecast.step_parts import StepParts
 SMALL = ("resnet56", "mobilenet_v3_small", "lstm_wikitext2")
 
 
-def step(low: float, mid: float, high: float, answered_by: str = "learned") -> StepForecast:
-    costs = Costs.by(answered_by, *(np.array([end]) for end in (low, mid, high)))
-    return StepForecast(Interval(low, mid, high), StepParts(mid, 0, 0, 0, 0, 0), mid, {answered_by: 1.0}, costs)
+def step(low: float, mid: float, high: float, *, is_calibrated: bool = False) -> StepForecast:
+    costs = Costs.by("learned", *(np.array([end]) for end in (low, mid, high)))
+    costs = replace(costs, is_calibrated=is_calibrated)
+    return StepForecast(Interval(low, mid, high), StepParts(mid, 0, 0, 0, 0, 0), mid, {"learned": 1.0}, costs)
 
 
 def test_a_step_with_casts_is_at_most_as_long_as_in_float32_and_keeps_its_upper_end() -> None:
@@ -33,9 +34,9 @@ def test_a_faster_step_is_left_alone() -> None:
 
 
 def test_what_the_user_measured_in_one_precision_is_left_alone() -> None:
-    measured = step(1.4, 1.5, 1.6, "learned, calibrated")
+    measured = step(1.4, 1.5, 1.6, is_calibrated=True)
     assert no_slower(measured, step(0.8, 1.0, 1.2)) is measured
-    both = no_slower(measured, step(0.8, 1.0, 1.2, "learned, calibrated"))
+    both = no_slower(measured, step(0.8, 1.0, 1.2, is_calibrated=True))
     assert both.seconds.mid == 1.0
 
 

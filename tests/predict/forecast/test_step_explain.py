@@ -8,7 +8,7 @@ from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import place
 from epochcast.predict.forecast.session import Session
-from epochcast.predict.forecast.step_explain import as_dict, by_class, by_layer
+from epochcast.predict.forecast.step_explain import by_class, by_layer, explain_step
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_a_layer_is_all_its_phases(answer: Forecast) -> None:
 
 
 def test_layers_are_as_many_as_asked_for(answer: Forecast) -> None:
-    found = json.loads(json.dumps(as_dict(answer, layers=3)))
+    found = json.loads(json.dumps(explain_step(answer, layers=3).as_dict()))
     assert [len(found["by_layer"]), list(found["by_layer"][0])] == [
         3,
         ["name", "seconds", "fraction", "flops", "bytes"],

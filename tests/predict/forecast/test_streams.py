@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcast.predict.forecast.streams import branch_bounds, kernel_ends
+from epochcast.predict.forecast.streams import kernel_ends
 
 seconds = st.floats(0, 1e3)
 pairs = st.lists(st.tuples(seconds, seconds), min_size=1, max_size=30)
@@ -54,33 +54,3 @@ def test_more_work_never_takes_less_time(work: list[tuple[float, float]], data: 
 
 def test_no_kernels_end_at_no_time() -> None:
     assert ends([], []) == []
-
-
-# A fork of 2 and 3 seconds between an op of 1 and one of 4.
-def test_branches_lie_between_the_longest_path_and_the_sum() -> None:
-    assert branch_bounds(np.array([1.0, 2, 3, 4]), [(), (0,), (0,), (1, 2)]) == (8, 10)
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> tuple[list[float], list[tuple[int, ...]]]:
-    kernels = draw(st.lists(seconds, min_size=1, max_size=12))
-    before = [draw(st.sets(st.integers(0, place - 1))) if place else set() for place in range(len(kernels))]
-    return kernels, [tuple(sorted(places)) for places in before]
-
-
-@given(graphs())
-def test_no_graph_is_faster_than_its_slowest_op_or_slower_than_all(
-    graph: tuple[list[float], list[tuple[int, ...]]],
-) -> None:
-    kernels, parents = graph
-    least, most = branch_bounds(np.array(kernels), parents)
-    assert max(kernels) <= least <= most * (1 + 1e-12)
-
-
-def test_a_chain_has_no_choice() -> None:
-    least, most = branch_bounds(np.array([1.0, 2, 3]), [(), (0,), (1,)])
-    assert least == most == 6
-
-
-def test_nothing_takes_no_time() -> None:
-    assert branch_bounds(np.zeros(0), []) == (0, 0)

@@ -110,9 +110,9 @@ class CachedModel:
             return value
         text = json.dumps({"format": FORMAT, **self.about, **key}, sort_keys=True, default=str)
         path = cache_folder / f"{sha256(text.encode()).hexdigest()}.json.gz"
-        found = _read(path, decode)
-        if found is not None:
-            value, depends = found
+        cached = _read(path, decode)
+        if cached is not None:
+            value, depends = cached
         else:
             with capturing(self.name):
                 value, depends = make(), self._depends
@@ -123,8 +123,10 @@ class CachedModel:
     @property
     def _depends(self) -> Depends:
         """What a model says that it depended on, or the files of its reference."""
-        depends: Depends | None = getattr(self.model, "depends", None)
-        return depends if depends is not None else Depends.on(files_of(self.name))
+        from epochcast.describe.capture.subprocess_capture import IsolatedModel
+
+        model = self.model
+        return model.depends if isinstance(model, IsolatedModel) else Depends.on(files_of(self.name))
 
     def _note(self, depends: Depends) -> None:
         self._answers_depend.clear()
@@ -142,9 +144,9 @@ def _read(path: Path, decode: Callable[..., Any]) -> tuple[Any, Depends] | None:
         return None
     try:
         document = parse_json(unzipped(content, path.name), path.name)
-        if not isinstance(document, dict):
+        if not isinstance(document, dict) or "depends" not in document:
             raise ValueError("it holds no capture")
-        depends = Depends.from_dict(document.get("depends"))
+        depends = Depends.from_dict(document["depends"])
         return (decode(document.get("value")), depends) if depends.holds() else None
     except (OSError, ValueError, EpochcastError) as problem:  # damaged, or JSON but not a step
         _warn_unread(path, problem)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+
+from epochcast.base.record import Record
 
 ABSENT = "absent"
 # Files above this are known by their size and date: nobody reads gigabytes of weights to look a forecast up.
@@ -17,7 +18,7 @@ MOST_READ_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Depends:
+class Depends(Record):
     """Marks of files by path, digests of what folders can import by path, digests of variables by name."""
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -40,21 +41,6 @@ class Depends:
             and all(importable_mark(Path(path)) == mark for path, mark in self.folders.items())
             and all(_mark_like(mark, Path(path)) == mark for path, mark in self.files.items())
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """In plain types."""
-        return {"files": dict(self.files), "folders": dict(self.folders), "environment": dict(self.environment)}
-
-    @classmethod
-    def from_dict(cls, values: object) -> "Depends":
-        """Back; a ValueError where it is something else."""
-        if not isinstance(values, dict):
-            raise ValueError("what it depends on is not written in it")
-        parts = [values.get(name, {}) for name in ("files", "folders", "environment")]
-        for part in parts:
-            if not isinstance(part, dict) or not all(isinstance(text, str) for text in (*part, *part.values())):
-                raise ValueError("what it depends on is not written in it")
-        return cls(*parts)
 
 
 def content_mark(path: Path) -> str:

@@ -286,9 +286,9 @@ def _from_file(transformers: Any, path: Path) -> Any:
         values.pop("auto_map", None)  # code beside the weights, which is never run
     if kind is None:
         raise BadInput(f"{file} has no model_type, so it is not a Hugging Face configuration")
-    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
-    if not isinstance(kind, str) or kind not in known:
-        near = UnknownName("model_type", str(kind), known)
+    model_types = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
+    if not isinstance(kind, str) or kind not in model_types:
+        near = UnknownName("model_type", str(kind), model_types)
         raise BadInput(f"{file}: {near}; code beside it (auto_map) is never run")
     try:
         return transformers.AutoConfig.for_model(kind, **values)

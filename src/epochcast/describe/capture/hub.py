@@ -62,16 +62,16 @@ def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: b
     meant = _meaning(name)
     if meant in ZOO:
         return zoo_model(meant, input_shape, aux=aux)
-    known = HUB[meant]
-    if known.reference in ZOO:
-        model: Model = zoo_model(known.reference, input_shape, aux=aux)
-    elif isinstance(known.model, ZooEntry):
-        return BuiltModel(meant, partial(_build, known.model, meant, input_shape))
+    hub_model = HUB[meant]
+    if hub_model.reference in ZOO:
+        model: Model = zoo_model(hub_model.reference, input_shape, aux=aux)
+    elif isinstance(hub_model.model, ZooEntry):
+        return BuiltModel(meant, partial(_build, hub_model.model, meant, input_shape))
     else:
         from epochcast.describe.capture.hf import load_hf
 
-        model = load_hf(known.reference, input_shape)
-    return Renamed(meant, model, (known.note,) if known.note else ())
+        model = load_hf(hub_model.reference, input_shape)
+    return Renamed(meant, model, (hub_model.note,) if hub_model.note else ())
 
 
 def is_hub_id(name: str) -> bool:

@@ -5,6 +5,7 @@ from math import prod
 from typing import ClassVar
 
 from epochcast.base.display import Displayed
+from epochcast.base.record import Record
 from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import View
@@ -15,7 +16,7 @@ from epochcast.units import show_count
 
 
 @dataclass(frozen=True, slots=True)
-class InspectedLayer:
+class InspectedLayer(Record):
     """One row: the numbers of one layer for one sample."""
 
     name: str
@@ -28,26 +29,22 @@ class InspectedLayer:
     bytes: int
     receptive_field: tuple[int, ...] | None
 
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {name: list(v) if isinstance(v := getattr(self, name), tuple) else v for name in self.__slots__}
-
 
 @dataclass(frozen=True, repr=False)
-class Inspection(Displayed):
+class Inspection(Displayed, Record):
     """All rows and the totals, per sample."""
 
     view: ClassVar[str] = "inspection"
 
     model: str
     input_shape: tuple[int, ...]
-    layers: tuple[InspectedLayer, ...]
     parameters: int
     trainable_parameters: int
     forward_flops_per_sample: int
     elementwise_flops_per_sample: int
     training_flops_per_sample: int
     activations_per_sample: int
+    layers: tuple[InspectedLayer, ...]
     opaque_ops: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -72,22 +69,6 @@ class Inspection(Displayed):
             if layer.parameters or layer.forward_flops or layer.activations != before
         )
         return replace(self, layers=layers, activations_per_sample=sum(layer.activations for layer in layers))
-
-    def as_dict(self) -> dict[str, object]:
-        """The JSON contract of `epochcast inspect`."""
-        return {
-            "model": self.model,
-            "input_shape": list(self.input_shape),
-            "parameters": self.parameters,
-            "trainable_parameters": self.trainable_parameters,
-            "forward_flops_per_sample": self.forward_flops_per_sample,
-            "elementwise_flops_per_sample": self.elementwise_flops_per_sample,
-            "training_flops_per_sample": self.training_flops_per_sample,
-            "activations_per_sample": self.activations_per_sample,
-            "layers": [layer.as_dict() for layer in self.layers],
-            "opaque_ops": list(self.opaque_ops),
-            "notes": list(self.notes),
-        }
 
 
 def matrix_flops(graph: Graph) -> int:

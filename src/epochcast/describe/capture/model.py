@@ -44,6 +44,8 @@ class BuiltModel:
     build: Callable[[int], Graph]
     file: str = ""
     """The file it was read from, which errors name; empty where it was not."""
+    host_class: str | None = None
+    """The kind of host that launches its kernels where nobody named one; None: any."""
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
     _pairs: Cache[Recipe, BatchPair] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
 

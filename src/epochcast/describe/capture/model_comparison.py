@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.describe.capture.inspection import Inspection
 
 QUANTITIES: Mapping[str, str] = {
@@ -16,23 +17,33 @@ QUANTITIES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class ModelComparison:
-    """Two models; ratios are `other` over `one`."""
+class ModelComparison(Record):
+    """What `inspect --versus` adds to the JSON object: the other's totals, and its ratios to `one`."""
 
-    one: Inspection
-    other: Inspection
+    model: str
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    parameters: int
+    activations_per_sample: int
+    forward_flops_per_sample: int
+    elementwise_flops_per_sample: int
+    training_flops_per_sample: int
+    ratios: Mapping[str, float | None]
+    """other / one by quantity; None where `one` has none of it."""
+    one: Inspection = json_hidden()
+    other: Inspection = json_hidden()
 
-    def ratio(self, quantity: str) -> float | None:
-        """other / one; None where `one` has none of it."""
-        before, after = getattr(self.one, quantity), getattr(self.other, quantity)
-        return after / before if before else None
 
-    def as_dict(self) -> dict[str, object]:
-        """What `inspect --versus` adds to the JSON object: the other's totals and the ratios."""
-        return {
-            "model": self.other.model,
-            "input_shape": list(self.other.input_shape),
-            "output_shape": list(self.other.output_shape),
-            **{name: getattr(self.other, name) for name in QUANTITIES},
-            "ratios": {name: self.ratio(name) for name in QUANTITIES},
-        }
+def compare_models(one: Inspection, other: Inspection) -> ModelComparison:
+    """Two models by their totals."""
+    before, after = ({name: getattr(side, name) for name in QUANTITIES} for side in (one, other))
+    ratios = {name: after[name] / before[name] if before[name] else None for name in QUANTITIES}
+    return ModelComparison(
+        model=other.model,
+        input_shape=other.input_shape,
+        output_shape=other.output_shape,
+        **after,
+        ratios=ratios,
+        one=one,
+        other=other,
+    )

@@ -23,7 +23,7 @@ from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import graph_from_json, recipe_to_json, trace_from_json
 from epochcast.describe.graph.trace import Trace
-from epochcast.errors import ENDING, BadInput, EndsProgram, EpochcastError
+from epochcast.errors import BadInput, EpochcastError
 
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -33,7 +33,7 @@ _START = (
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
-class ApartModel:
+class IsolatedModel:
     """The model that a reference makes in a process of its own; `depends` is what its answers depended on so far."""
 
     def __init__(self, reference: str, input_shape: tuple[int, ...] | None = None) -> None:
@@ -135,7 +135,7 @@ def _error(answer: Mapping[str, Any], printed: str) -> EpochcastError:
     error: EpochcastError = kind.__new__(kind if issubclass(kind, EpochcastError) else BadInput)
     message = str(answer["message"])
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
-    if kind is EndsProgram and last and ENDING in message:
+    if answer.get("is_silent") and last:
         message = f"{message}: {last}"
     error.args = (message,)
     for note in answer["notes"]:

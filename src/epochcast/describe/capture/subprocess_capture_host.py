@@ -135,7 +135,12 @@ class CaptureHost:
 
 
 def _failure(error: EpochcastError) -> dict[str, Any]:
-    return {"error": type(error).__name__, "message": str(error), "notes": list(getattr(error, "__notes__", ()))}
+    return {
+        "error": type(error).__name__,
+        "message": str(error),
+        "notes": list(getattr(error, "__notes__", ())),
+        "is_silent": isinstance(error, EndsProgram) and error.is_silent,
+    }
 
 
 HOST = CaptureHost

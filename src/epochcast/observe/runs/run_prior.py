@@ -1,17 +1,12 @@
 """What is expected of a run before it has shown anything: its pace, what is lost beside steps, what its start takes.
 
-A prior comes from the job's forecast (`prior_of_forecast`), from runs of the past (`prior_of_runs`), or from both
-(`combined`). The tracker takes one; the more a run has shown itself, the less it weighs (`remaining`).
-
->>> past = prior_of_runs([0.50, 0.52, 0.51], pause_fractions=[0.04, 0.05, 0.04], start_seconds=[30.0, 35.0, 31.0])
->>> past.step_seconds.mid, past.pause_fraction, past.start_seconds
-(0.51, 0.04, 31.0)
+A prior comes from the job's forecast (`prior_of_forecast`), from past runs, or from both (`combined`). The tracker
+takes one; the more a run has shown itself, the less it weighs (`remaining`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, fsum, hypot, log, sqrt
-from statistics import median
+from math import exp, fsum, log, sqrt
 
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
@@ -21,8 +16,6 @@ from epochcast.predict.forecast.forecast import Forecast
 NORMAL_90 = 1.6449
 # No prior is surer than this (log). An assumption: what another run of the same job on the same machine differs by.
 LEAST_LOG_ERROR = 0.01
-# What a single past run leaves open (log): machines, neighbours, data caches. An assumption; two runs measure it.
-ONE_RUN_LOG_ERROR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +60,6 @@ def prior_of_forecast(forecast: Forecast) -> Prior:
     if total is not None and epoch is not None:
         start_seconds = max(0.0, total.mid - forecast.epochs * epoch.mid)
     return Prior(step if step.low > 0 else None, pause_fraction, start_seconds)
-
-
-def prior_of_runs(
-    step_seconds: Sequence[float],
-    pause_fractions: Sequence[float] = (),
-    start_seconds: Sequence[float] = (),
-    told_by: str = "past runs",
-) -> Prior | None:
-    """Medians of past runs of the job, and how far such runs lie apart; None where there was none."""
-    known = [seconds for seconds in step_seconds if seconds > 0]
-    if not known:
-        return None
-    middle = median(known)
-    spread = sqrt(fsum(log(seconds / middle) ** 2 for seconds in known) / max(1, len(known) - 1))
-    # What the few leave open shrinks with their number, what they differ by does not: the next differs likewise.
-    error = hypot(max(spread, LEAST_LOG_ERROR), ONE_RUN_LOG_ERROR / len(known))
-    return Prior(
-        Interval.around(middle, exp(NORMAL_90 * error)),
-        median(pause_fractions) if pause_fractions else None,
-        median(start_seconds) if start_seconds else None,
-        told_by,
-    )
 
 
 def combined(priors: Sequence[Prior | None]) -> Prior | None:

@@ -15,10 +15,10 @@ def all_reduce(size_bytes: float, group: Group, constants: Tuning | None = None)
     """The fastest by NCCL's own model: a ring, two trees, or a sum in the switch where all ranks hang on such."""
     if group.ranks == 1:
         return 0.0
-    known = constants or tuning()
-    fastest = min(ring(size_bytes, group, 2, known), trees(size_bytes, group, known))
+    nccl_tuning = constants or tuning()
+    fastest = min(ring(size_bytes, group, 2, nccl_tuning), trees(size_bytes, group, nccl_tuning))
     if all(link.sums_in_switch for link in group.used_links):
-        fastest = min(fastest, switch_sum(size_bytes, group, known))
+        fastest = min(fastest, switch_sum(size_bytes, group, nccl_tuning))
     return fastest
 
 
@@ -29,25 +29,25 @@ def ring(size_bytes: float, group: Group, rounds: int, constants: Tuning | None 
     """
     if group.ranks == 1:
         return 0.0
-    known = constants or tuning()
-    usable = (protocol for protocol in known.protocols if protocol.runs_on(group))
-    return min(_ring(size_bytes, group, rounds, protocol, known) for protocol in usable)
+    nccl_tuning = constants or tuning()
+    usable = (protocol for protocol in nccl_tuning.protocols if protocol.runs_on(group))
+    return min(_ring(size_bytes, group, rounds, protocol, nccl_tuning) for protocol in usable)
 
 
 def trees(size_bytes: float, group: Group, constants: Tuning | None = None) -> float:
     """start + 2((g-1)α_in + ⌈log₂k⌉α_out) + 2n/0.92B, with the lowest line."""
     if group.ranks == 1:
         return 0.0
-    known = constants or tuning()
-    usable = (protocol for protocol in known.protocols if protocol.runs_on(group))
-    return min(tree_line(size_bytes, group, protocol, known) for protocol in usable)
+    nccl_tuning = constants or tuning()
+    usable = (protocol for protocol in nccl_tuning.protocols if protocol.runs_on(group))
+    return min(tree_line(size_bytes, group, protocol, nccl_tuning) for protocol in usable)
 
 
 def switch_sum(size_bytes: float, group: Group, constants: Tuning | None = None) -> float:
     """start + ⌈log₂p⌉α + n/fB: NVLink SHARP, which reads and writes each byte once, however many ranks there are."""
-    known = (constants or tuning()).switch_line
-    seconds = known.start_seconds + ceil(log2(group.ranks)) * known.hop_seconds(group.slowest)
-    return seconds + size_bytes / known.bytes_per_second(group.slowest)
+    line = (constants or tuning()).switch_line
+    seconds = line.start_seconds + ceil(log2(group.ranks)) * line.hop_seconds(group.slowest)
+    return seconds + size_bytes / line.bytes_per_second(group.slowest)
 
 
 def pairwise(size_bytes: float, group: Group, constants: Tuning | None = None) -> float:
@@ -57,9 +57,9 @@ def pairwise(size_bytes: float, group: Group, constants: Tuning | None = None) -
     """
     if group.ranks == 1:
         return 0.0
-    known = constants or tuning()
-    usable = (protocol for protocol in known.pairwise if protocol.runs_on(group))
-    return min(_pairwise(size_bytes, group, protocol, known) for protocol in usable)
+    nccl_tuning = constants or tuning()
+    usable = (protocol for protocol in nccl_tuning.pairwise if protocol.runs_on(group))
+    return min(_pairwise(size_bytes, group, protocol, nccl_tuning) for protocol in usable)
 
 
 def tree_line(size_bytes: float, group: Group, protocol: Protocol, constants: Tuning) -> float:

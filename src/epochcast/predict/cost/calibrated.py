@@ -14,7 +14,6 @@ import numpy as np
 
 from epochcast.base.notes import Importance, Note
 from epochcast.describe.graph.math_modes import OP_MATHS
-from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.device import Device
@@ -22,22 +21,13 @@ from epochcast.hardware.host_device import is_host
 from epochcast.hardware.link import to_text
 from epochcast.hardware.profile import Profile, user_profile
 from epochcast.predict.cost.cost_model import Array, CostModel, Costs
+from epochcast.predict.cost.cost_models import Shipped
 from epochcast.predict.cost.local_file import load_local, own_model
 from epochcast.predict.cost.local_model import Local
-from epochcast.predict.cost.roofline import Analytic, bounds
+from epochcast.predict.cost.roofline import CONVOLUTIONS, Analytic, bounds
 from epochcast.predict.cost.software_setting import SoftwareSetting
 
-LEARNED = "learned"
-"""The name of the default model, which the fitted model of a device (`epochcast fit`) replaces."""
-
-_CONVOLUTIONS = (
-    OpClass.CONV,
-    OpClass.CONV_POINTWISE,
-    OpClass.CONV_GROUPED,
-    OpClass.CONV_DEPTHWISE,
-    OpClass.CONV_TRANSPOSED,
-)
-_IS_CONVOLUTION = np.array([one in _CONVOLUTIONS for one in CLASSES])
+_IS_CONVOLUTION = np.array([op_class in CONVOLUTIONS for op_class in CLASSES])
 # A launch that takes no time: the least that a data sheet may have.
 NO_LAUNCH_SECONDS = 1e-8
 
@@ -78,7 +68,8 @@ class Calibrated:
         if self.profile.step_spread is not None:
             below, above = self.profile.step_spread
             low, high = mid * below, mid * above
-        return Costs(low, mid, high, tuple(f"{name}, calibrated" for name in costs.models), costs.answered)
+        models = tuple(f"{name}, calibrated" for name in costs.models)
+        return Costs(low, mid, high, models, costs.answered, is_calibrated=True)
 
 
 def main_math(columns: Columns) -> tuple[str, bool]:
@@ -113,7 +104,7 @@ def with_profile(model: CostModel, device: Device) -> CostModel:
     The fitted model of a device (`epochcast fit`) replaces the default model. A host without one uses the analytic
     model: the learned model was trained on accelerators only.
     """
-    if model.name == LEARNED:
+    if isinstance(model, Shipped):
         fitted_model = own_model(device)
         if fitted_model is not None:
             return fitted_model
@@ -128,7 +119,7 @@ def calibrated_device(model: CostModel, device: Device) -> Device:
 
     A CPU launches nothing ahead: the seconds of an op include its start.
     """
-    fitted_model = own_model(device) if model.name == LEARNED else model if isinstance(model, Local) else None
+    fitted_model = own_model(device) if isinstance(model, Shipped) else model if isinstance(model, Local) else None
     if fitted_model is not None and fitted_model.device == device.name:
         return measured_device(fitted_model, device)
     profile = user_profile(device)
@@ -163,7 +154,7 @@ def hints(model: CostModel, device: Device, math: str) -> tuple[str, ...]:
                 Importance.EVIDENCE,
             ),
         )
-    if model.name != LEARNED or not is_host(device) or own_model(device) is not None:
+    if not isinstance(model, Shipped) or not is_host(device) or own_model(device) is not None:
         return ()
     return (
         Note(

@@ -37,7 +37,7 @@ def fused_costs(trace: Trace, device: Device, model: CostModel, setting: Softwar
         np.minimum(own, sums(ops))
         for own, ops in ((costs.low, alone.low), (costs.mid, alone.mid), (costs.high, alone.high))
     )
-    return Costs(np.minimum(low, mid), mid, np.maximum(high, mid), costs.models, costs.answered)
+    return replace(costs, low=np.minimum(low, mid), mid=mid, high=np.maximum(high, mid))
 
 
 def compiled_setting(trace: Trace, device: Device, setting: SoftwareSetting) -> SoftwareSetting:

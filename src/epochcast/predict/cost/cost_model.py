@@ -1,8 +1,8 @@
 """What a cost model is: from the columns of a step, a device and a setting to low ≤ mid ≤ high seconds per op.
 
-Contract (`contract.check_op_cost` runs it): pure and deterministic; finite and positive wherever an op has work;
-ordered. A model may answer NaN, meaning "no answer"; a `Chain` then asks the next model. Unknown never means zero: if
-the last model of a chain has no answer, the chain raises and names the op.
+Contract (`cost_contract.check_op_cost` runs it): pure and deterministic; finite and positive wherever an op has work;
+ordered. A model may answer NaN, meaning "no answer"; `fill_gaps` takes those ops from another model. Unknown never
+means zero: the forecast of a step raises `Unanswered` and names the op.
 
 low … high should contain the truth for `interval.COVERAGE` of ops. The caller decides how errors of ops combine.
 """
@@ -26,7 +26,8 @@ Array = NDArray[np.float64]
 class Costs:
     """Seconds per entry of some columns; NaN in all three where the model has no answer.
 
-    `answered` indexes `models`, the names of the models that answered; it is -1 where none did.
+    `answered` indexes `models`, the names of the models that answered; it is -1 where none did. `is_calibrated`:
+    whether the user's measurements of the device correct them.
     """
 
     low: Array
@@ -34,6 +35,7 @@ class Costs:
     high: Array
     models: tuple[str, ...]
     answered: NDArray[np.int64]
+    is_calibrated: bool = False
 
     def __post_init__(self) -> None:
         for array in (self.low, self.high, self.answered):
@@ -89,46 +91,7 @@ class CostModel(Protocol):
 
 
 class Unanswered(EpochcastError):
-    """No model of a chain has an answer for an op; `index` is its entry of the columns."""
-
-    def __init__(self, message: str, index: int) -> None:
-        super().__init__(message)
-        self.index = index
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The first model that answers an op counts: a measurement before a learned model before a formula."""
-
-    models: tuple[CostModel, ...]
-
-    def __post_init__(self) -> None:
-        if not self.models:
-            raise ValueError("a chain needs at least one model")
-
-    @property
-    def name(self) -> str:
-        """The members in the order they are asked."""
-        return "+".join(model.name for model in self.models)
-
-    @property
-    def is_monotone(self) -> bool:
-        """Models need not agree where one takes over from another, so only a chain of one model can be monotone."""
-        return len(self.models) == 1 and self.models[0].is_monotone
-
-    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
-        """Every op by the first model that has an answer for it."""
-        filled = self.models[0].costs(columns, device, setting)
-        for model in self.models[1:]:
-            if np.all(filled.answered >= 0):
-                return filled
-            filled = fill_gaps(filled, model.costs(columns, device, setting))
-        missing = np.flatnonzero(filled.answered < 0)
-        if len(missing):
-            index = int(missing[0])
-            message = f"{self.name} cannot cost {describe_op(columns, index)} on {device.name}; {len(missing)} such ops"
-            raise Unanswered(message, index)
-        return filled
+    """A cost model has no answer for an op of a step."""
 
 
 def fill_gaps(first: Costs, second: Costs) -> Costs:
@@ -142,6 +105,7 @@ def fill_gaps(first: Costs, second: Costs) -> Costs:
         np.where(gaps, second.high, first.high),
         names,
         np.where(gaps, places[second.answered], first.answered),
+        is_calibrated=first.is_calibrated or second.is_calibrated,
     )
 
 

@@ -1,6 +1,6 @@
 """Every cost model that answers as it is shipped, by name; `learned` is the default.
 
-Models that must be fitted first are passed to a `Chain` directly; they have no entry here.
+Models that must be fitted first have no entry here.
 """
 
 from collections.abc import Mapping

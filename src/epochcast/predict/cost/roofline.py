@@ -26,8 +26,11 @@ from epochcast.predict.cost.cost_model import Array, Costs
 from epochcast.predict.cost.efficiency import Priors, priors
 from epochcast.predict.cost.software_setting import SoftwareSetting
 
+CONVOLUTIONS = frozenset(
+    (OpClass.CONV, OpClass.CONV_POINTWISE, OpClass.CONV_GROUPED, OpClass.CONV_DEPTHWISE, OpClass.CONV_TRANSPOSED)
+)
 # Convolutions and recurrent layers: cuDNN's and MIOpen's, where other products are cuBLAS' and rocBLAS'.
-_BY_LIBRARY = np.array([c is OpClass.RECURRENT or (c.is_matrix and c.value.startswith("conv")) for c in CLASSES])
+_BY_LIBRARY = np.array([c is OpClass.RECURRENT or c in CONVOLUTIONS for c in CLASSES])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from epochcast.describe.graph.precision import find_precision
 from epochcast.hardware.device import Device
 
 # PyTorch 2.0 on the scale of `Setting.framework_age`.
@@ -35,4 +36,4 @@ def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
     in mixed precision run on tensor cores, and uses NCHW otherwise.
     """
     has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
-    return framework == "tensorflow" and precision.startswith("amp") and has_cores
+    return framework == "tensorflow" and find_precision(precision).is_autocast and has_cores

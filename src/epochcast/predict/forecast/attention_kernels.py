@@ -7,8 +7,6 @@ memory-efficient    the same function elsewhere and where a bias is added to the
                     the matrix of scores, so that a graph does not tell the two apart
 """
 
-import re
-
 from epochcast.describe.graph.op_kinds import Attention, Softmax
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.precision import find_precision
@@ -29,8 +27,8 @@ def chosen_attention(job: Job, device: Device | None = None) -> str:
     """flash or eager as the job says, else as its framework does on the device: sdpa (its fused kernels) or eager."""
     if job.attention != AUTO:
         return job.attention
-    version = re.match(r"\d+", job.framework_version or "")
-    is_old = version is not None and int(version[0]) < _FUSED_VERSION
+    version = job.framework_numbers
+    is_old = version is not None and version[0] < _FUSED_VERSION
     is_double = job.precision != AUTO and find_precision(job.precision).products is DType.FLOAT64
     is_without = device is not None and device.generation in _AMD_WITHOUT
     return "eager" if job.framework != "pytorch" or is_old or is_double or is_without else "sdpa"

@@ -56,9 +56,8 @@ def _unmeasured(device: Device) -> Iterator[Note]:
         yield Note(text, said.importance, about=device.name, many=said.many)
 
 
-def device_doubts(device: Device, answered_by: Collection[str]) -> Iterator[Note]:
+def device_doubts(device: Device, answered_by: Collection[str], *, is_calibrated: bool) -> Iterator[Note]:
     """Whose data sheet it is, whether anything was measured, and what of it the user's product replaced."""
-    is_calibrated = any(model.endswith("calibrated") for model in answered_by)
     if device.sheet:
         measured = "corrected by your measurements" if is_calibrated else "no measurements, so the interval is wide"
         like = f"; rates of {device.like}" if device.like else ""

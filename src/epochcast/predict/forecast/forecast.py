@@ -12,12 +12,13 @@ by whoever asked for the forecast; a forecast that was read back has none.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
-from epochcast.base.options import check_fields, check_mapping, value_options
+from epochcast.base.options import check_fields, value_options
+from epochcast.base.record import Record, plain, record_fields
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.predict.forecast.step_parts import StepParts
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
     from epochcast.predict.forecast.forecast_details import Details
     from epochcast.predict.memory.remedies import Remedy
 
-VERSION = 1
-"""Of the JSON form; a reader refuses any other."""
-
 
 @dataclass(frozen=True, repr=False)
-class Forecast(Displayed, Framed):
+class Forecast(Displayed, Framed, Record):
     """A job at a place, as numbers. None means that nobody said (how much data, which price) or nobody asked (memory).
 
     `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
@@ -54,6 +52,12 @@ class Forecast(Displayed, Framed):
     """
 
     view: ClassVar[str] = "forecast"
+    json_version: ClassVar[int | None] = 1
+    json_lenient: ClassVar[bool] = True
+    json_also: ClassVar[tuple[str, ...]] = (
+        *("fits", "samples_per_second", "images_per_second", "tokens_per_second", "tokens_per_second_per_gpu"),
+        *("tokens", "dollars"),
+    )
 
     model: str
     device: str
@@ -185,7 +189,7 @@ class Forecast(Displayed, Framed):
     @property
     def setup(self) -> dict[str, Any]:
         """What decides the numbers beside model and place, and what of it was assumed."""
-        return {name: _plain(getattr(self, name)) for name in _SETUP}
+        return {name: plain(getattr(self, name)) for name in _SETUP}
 
     @property
     def details(self) -> "Details":
@@ -198,12 +202,6 @@ class Forecast(Displayed, Framed):
         """What would make the job fit, one change each; nothing where it fits. Looked for when asked."""
         return self.details.remedies() if self.fits is False else ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form, by the names of the contract; `from_dict` reads it."""
-        values = {name: _plain(getattr(self, name)) for name in _NAMES}
-        derived = {name: _plain(getattr(self, name)) for name in _DERIVED}
-        return {"version": VERSION, **values, **derived}
-
     def records(self) -> tuple[dict[str, Any], ...]:
         """One row: all its numbers."""
         return (self.as_dict(),)
@@ -211,67 +209,15 @@ class Forecast(Displayed, Framed):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Forecast":
         """The forecast of `as_dict`. Derived numbers are worked out again, keys of others are left aside."""
-        check_mapping("a forecast", values)
-        version = values.get("version")
-        if version is True or version != VERSION:
-            raise BadInput(f"a forecast of version {VERSION} is needed, got version {version!r}")
-        missing = [name for name in ("model", "device", "step_seconds") if name not in values]
-        if missing:
-            raise BadInput(f"a forecast needs {', '.join(missing)}")
-        own = {name: values[name] for name in _NAMES if name in values}
-        if values.get("fits") is not None and own.get("memory_verdict") is None:  # written by hand
-            own["memory_verdict"] = FITS if values["fits"] else DOES_NOT_FIT
-        try:
-            return cls(**{name: _READERS.get(name, _same)(value) for name, value in own.items()})
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
-            raise BadInput(f"this is no forecast: {error}") from None
+        forecast = super().from_dict(values)
+        if forecast.memory_verdict is None and values.get("fits") is not None:  # written by hand
+            return replace(forecast, memory_verdict=FITS if values["fits"] else DOES_NOT_FIT)
+        return forecast
 
-
-_NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
 
 _SETUP = (
     *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "attention", "compile"),
     "assumed",
 )
 
-_DERIVED = (
-    "fits",
-    "samples_per_second",
-    "images_per_second",
-    "tokens_per_second",
-    "tokens_per_second_per_gpu",
-    "tokens",
-    "dollars",
-)
-
-_TYPES = value_options(Forecast, _NAMES, Details=object)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Interval() | StepParts():
-            return value.as_dict()
-        case tuple():
-            return list(value)
-        case Mapping():
-            return dict(value)
-        case _:
-            return value
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _interval(value: Any) -> Interval | None:
-    return None if value is None else Interval(**value)
-
-
-def _parts(value: Any) -> StepParts | None:
-    return None if value is None else StepParts(**value)
-
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("step_seconds", "epoch_seconds", "total_seconds", "peak_bytes"), _interval),
-    "step_parts": _parts,
-}
+_TYPES = value_options(Forecast, record_fields(Forecast), Details=object)

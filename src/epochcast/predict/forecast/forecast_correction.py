@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
-from epochcast.predict.forecast.step_parts import StepParts
 from epochcast.predict.memory.device_context import usable_bytes
 from epochcast.predict.memory.verdict import peak_verdict
 
@@ -42,29 +41,33 @@ class Correction(Protocol):
 
 def correct(forecast: Forecast, options: Mapping[str, Any], correction: Correction) -> Forecast:
     """The forecast with the correction, and with who corrected it in `answered_by`."""
-    found = correction.corrected(forecast, options)
-    by = f"{'memory ' if found.name == 'peak_bytes' else ''}corrected by {correction.told_by}"
+    corrected = correction.corrected(forecast, options)
+    by = f"{'memory ' if corrected.name == 'peak_bytes' else ''}corrected by {correction.told_by}"
     answered_by = {f"{name}, {by}": part for name, part in forecast.answered_by.items()}
-    warnings = (*forecast.warnings, *found.warnings)
-    if found.name == "peak_bytes":
+    warnings = (*forecast.warnings, *corrected.warnings)
+    if corrected.name == "peak_bytes":
         usable = _usable_bytes(forecast)
-        verdict = None if usable is None else peak_verdict(found.value, usable)
+        verdict = None if usable is None else peak_verdict(corrected.value, usable)
         return replace(
-            forecast, peak_bytes=found.value, memory_verdict=verdict, answered_by=answered_by, warnings=warnings
+            forecast, peak_bytes=corrected.value, memory_verdict=verdict, answered_by=answered_by, warnings=warnings
         )
-    if found.name not in TIMES:
-        raise UnknownName("number of a forecast to correct", found.name, [*TIMES, "peak_bytes"])
-    before: Interval | None = getattr(forecast, found.name)
+    if corrected.name not in TIMES:
+        raise UnknownName("number of a forecast to correct", corrected.name, [*TIMES, "peak_bytes"])
+    before: Interval | None = getattr(forecast, corrected.name)
     if before is None:
-        raise BadInput(f"the past says {found.name}, and the forecast has none: say how much data and how many epochs")
-    ratio = Interval(found.value.low / before.mid, found.value.mid / before.mid, found.value.high / before.mid)
+        raise BadInput(
+            f"the past says {corrected.name}, and the forecast has none: say how much data and how many epochs"
+        )
+    ratio = Interval(
+        corrected.value.low / before.mid, corrected.value.mid / before.mid, corrected.value.high / before.mid
+    )
     parts = forecast.step_parts
     return replace(
         forecast,
         step_seconds=_scaled(forecast.step_seconds, ratio),
         epoch_seconds=None if forecast.epoch_seconds is None else _scaled(forecast.epoch_seconds, ratio),
         total_seconds=None if forecast.total_seconds is None else _scaled(forecast.total_seconds, ratio),
-        step_parts=None if parts is None else _scaled_parts(parts, ratio.mid),
+        step_parts=None if parts is None else parts.scaled(ratio.mid),
         bubble_seconds=forecast.bubble_seconds * ratio.mid,
         mfu=None if forecast.mfu is None else forecast.mfu / ratio.mid,
         answered_by=answered_by,
@@ -80,7 +83,3 @@ def _usable_bytes(forecast: Forecast) -> int | None:
 def _scaled(before: Interval, ratio: Interval) -> Interval:
     """The middle of before, with what the ratio leaves open."""
     return Interval(before.mid * ratio.low, before.mid * ratio.mid, before.mid * ratio.high, ratio.coverage)
-
-
-def _scaled_parts(parts: StepParts, factor: float) -> StepParts:
-    return StepParts(**{name: value * factor for name, value in parts.as_dict().items()}, bubble=parts.bubble * factor)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from epochcast.base.notes import Importance, Note
-from epochcast.describe.capture.model import COMPILED_NOTE, Model
+from epochcast.describe.capture.model import COMPILED_NOTE, BuiltModel, Model
 from epochcast.describe.capture.model_fingerprint import fingerprint
 from epochcast.describe.graph.lora import adapted_layers
 from epochcast.describe.graph.precision import SINGLE
@@ -48,16 +48,17 @@ def forecast_job(
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
     session = session or Session()
-    own = settled(job, placement.device, session)
+    with _said_of_lengths(job):
+        own = settled(job, placement.device, session)
     job = own.job
     batch = batch_per_pass(job, placement)
     longest = session.model(job)
     as_it_comes = job.at_length(batch)
     model = longest if as_it_comes is job else session.model(as_it_comes)
-    asked = as_it_comes.recipe(batch, placement.device)
+    recipe = as_it_comes.recipe(batch, placement.device)
     with _said_of_lengths(job):
-        trace = session.trace(model, asked)
-    precision = job.precision if trace.recipe.precision == asked.precision else trace.recipe.precision
+        trace = session.trace(model, recipe)
+    precision = job.precision if trace.recipe.precision == recipe.precision else trace.recipe.precision
     check_offload(trace.recipe, placement)
     data = data_of(job, trace)
     step, loader_notes = _step(as_it_comes, placement, model, trace, session)
@@ -145,18 +146,18 @@ def forecast_job(
 
 def _checkpointing(trace: Trace) -> str:
     """As the command line takes it."""
-    kept = trace.recipe.checkpointing
-    return kept if isinstance(kept, str) else "full" if kept else "none"
+    checkpointing = trace.recipe.checkpointing
+    return checkpointing if isinstance(checkpointing, str) else "full" if checkpointing else "none"
 
 
 def _assumed(own: Settled, precision: str, data: Data, trace: Trace) -> dict[str, Any]:
     """What nobody said, in plain types: also the length of texts, where it is the network's own."""
-    told = plain_options(own.assumed)
-    if told.get("precision") != precision:
-        told.pop("precision", None)  # the weights of a live model decide it
+    assumed = plain_options(own.assumed)
+    if assumed.get("precision") != precision:
+        assumed.pop("precision", None)  # the weights of a live model decide it
     if data.fed == TEXT and isinstance(own.job.model, str) and own.job.longest_shape is None:
-        told["input_shape"] = [token_count(trace)]
-    return told
+        assumed["input_shape"] = [token_count(trace)]
+    return assumed
 
 
 def _utilisation(
@@ -192,13 +193,12 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
     return job.global_batch // passes
 
 
-def _hosted(job: Job, placement: Placement) -> Placement:
-    """With the host of a large trainer, where the model has its kernels (`describe.capture.zoo.sized`) and nobody
-    named one."""
-    is_large = isinstance(job.model, str) and job.model.startswith("decoder:")
-    if not is_large or placement.host is not None or placement.device.launch_seconds is not None:
+def _hosted(model: Model, placement: Placement) -> Placement:
+    """With the host that the model is usually trained from, where nobody named one."""
+    host_class = model.host_class if isinstance(model, BuiltModel) else None
+    if host_class is None or placement.host is not None or placement.device.launch_seconds is not None:
         return placement
-    return replace(placement, host=assumed_host("large_trainer"))
+    return replace(placement, host=assumed_host(host_class))
 
 
 def _step(
@@ -206,7 +206,7 @@ def _step(
 ) -> tuple[StepForecast, tuple[str, ...]]:
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
     measured = session.measured_device(placement.device)
-    own = _hosted(job, placement if measured == placement.device else placement.with_device(measured))
+    own = _hosted(model, placement if measured == placement.device else placement.with_device(measured))
     step = _fed_step(job, own, model, trace, session)
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
@@ -326,4 +326,4 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
     if trace.opaque:
         kinds = "1 unknown operator is" if len(trace.opaque) == 1 else f"{len(trace.opaque)} unknown operators are"
         yield Note(f"{kinds} estimated by the bytes moved.", Importance.EVIDENCE)
-    yield from device_doubts(device, step.answered_by)
+    yield from device_doubts(device, step.answered_by, is_calibrated=step.costs.is_calibrated)

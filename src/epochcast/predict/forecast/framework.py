@@ -1,16 +1,14 @@
 """What a framework makes of a step: its kernels by layout and age, and Keras' own way of running small networks."""
 
-import re
 from dataclasses import replace
 
 from epochcast.describe.graph.trace import Trace
-from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval, sum_independent
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.hosts import HOOKS_HIGH, HOOKS_LOW
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting, turns_channels_last
-from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.job import AUTO, Job
 from epochcast.predict.forecast.keras_stack_step import keras_step
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step import StepForecast, step_forecast
@@ -23,7 +21,7 @@ def framework_step(
     job: Job, trace: Trace, placement: Placement, model: CostModel, *, with_layers: bool = True
 ) -> StepForecast:
     """The step as the job's framework runs it; `with_layers`: Keras' may be told from single layers."""
-    version = version_of(job)
+    version = job.framework_numbers
     is_keras = job.framework == "tensorflow" and (version is None or version >= KERAS_VERSION)
     as_measured = placement.host is None and not trace.recipe.is_compiled  # the layers' host is their own
     by_layers = keras_step(trace, placement) if with_layers and is_keras and as_measured else None
@@ -46,20 +44,10 @@ def setting_of(job: Job, device: Device) -> SoftwareSetting:
     """Memory layout, framework and its age, as a cost model takes them; the latest framework unless the job says."""
     layout = job.channels_last
     if layout is None:
-        layout = turns_channels_last(job.framework, job.precision, device)
-    version = version_of(job)
+        layout = job.precision != AUTO and turns_channels_last(job.framework, job.precision, device)
+    version = job.framework_numbers
     age = TODAY.framework_age if version is None else framework_age(version)
     return replace(TODAY, channels_last=layout, framework=job.framework, framework_age=age)
-
-
-def version_of(job: Job) -> tuple[int, int] | None:
-    """(major, minor) of the framework; None where the job does not say."""
-    if job.framework_version is None:
-        return None
-    match = re.match(r"(\d+)\.(\d+)", job.framework_version)
-    if match is None:
-        raise BadInput(f"framework_version must begin like 1.13, got {job.framework_version!r}")
-    return int(match[1]), int(match[2])
 
 
 def framework_age(version: tuple[int, int]) -> float:

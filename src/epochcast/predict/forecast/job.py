@@ -16,10 +16,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from epochcast.base.caching import remembered
-from epochcast.base.options import Option, check_fields, check_mapping, check_names, option, options_of, required
+from epochcast.base.options import Option, check_fields, check_names, option, options_of, required
+from epochcast.base.record import HIDDEN, Record
 from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
@@ -67,12 +68,14 @@ def _optimizer_name(value: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Record):
     """What is trained and how; frozen, and checked when it is made.
 
     A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
     (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
     """
+
+    json_from: ClassVar[Mapping[str, str]] = {"model": "written_model", "fingerprint": "written_fingerprint"}
 
     model: object = required(
         "A zoo name, timm:NAME, torchvision:NAME, hf:CONFIG.json, file.py:factory, .onnx, .keras, .toml, .json",
@@ -223,12 +226,14 @@ class Job:
         group="framework",
     )
     framework_version: str | None = option(None, "Framework version, like 1.13 [default: latest].", group="framework")
-    reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)
+    reference: str | None = _model(
+        None, "file.py:factory that makes a model given as a live object.", flag=None, metadata=HIDDEN
+    )
     fingerprint: str | None = _model(None, "Fingerprint of the model when the job was saved.", flag=None)
 
     def __new__(cls, *arguments: object, **options: object) -> "Job":
         """Refuse a misspelt option with the near ones, before Python refuses it without."""
-        check_names(options, (one.name for one in JOB_OPTIONS))
+        check_names(options, (item.name for item in JOB_OPTIONS))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -240,7 +245,7 @@ class Job:
             raise UnknownName("framework", self.framework, FRAMEWORKS)
         if self.attention not in ATTENTIONS:
             raise UnknownName("attention", self.attention, ATTENTIONS)
-        if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
+        if self.framework_version is not None and self.framework_numbers is None:
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
         if self.precision != AUTO or not recipe.precision_rules.is_single:  # half weights say the precision
@@ -309,6 +314,12 @@ class Job:
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property
+    def framework_numbers(self) -> tuple[int, int] | None:
+        """(major, minor) of the framework's version; None where the job does not say."""
+        match = re.match(r"(\d+)\.(\d+)", self.framework_version or "")
+        return None if match is None else (int(match[1]), int(match[2]))
+
+    @property
     def has_data(self) -> bool:
         """Whether somebody said how much there is to train on; `data.data_of` says how much."""
         return any(value is not None for value in (self.samples, self.tokens, self.dataset))
@@ -341,33 +352,26 @@ class Job:
         length, spread = lengths.computed(batch)
         return replace(self, lengths=None, input_shape=(length,), uneven=self.uneven or min(spread, 0.99))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Every option by its name, in plain types; the model as a reference."""
-        values = {one.name: getattr(self, one.name) for one in JOB_OPTIONS}
-        values["model"], values["fingerprint"] = self._written_model()
-        del values["reference"]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-    def _written_model(self) -> tuple[str, str | None]:
+    @property
+    def written_model(self) -> str:
+        """The model as files have it: a reference."""
         if isinstance(self.model, str):
-            return self.model, self.fingerprint
+            return self.model
         if self.reference is None:
             raise BadInput(
                 f"a job with a live {type(self.model).__name__} cannot be written down: "
                 "say what makes it, reference='file.py:factory'"
             )
+        return self.reference
+
+    @property
+    def written_fingerprint(self) -> str | None:
+        """Of a live model, its own."""
+        if isinstance(self.model, str):
+            return self.fingerprint
         from epochcast.describe.capture.model_fingerprint import fingerprint
 
-        return self.reference, fingerprint(self.model)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Job":
-        """The job of `as_dict`; options that are left out have their defaults."""
-        check_mapping("a job", values)
-        check_names(values, (one.name for one in JOB_OPTIONS))
-        if "model" not in values:
-            raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")
-        return cls(**values)
+        return fingerprint(self.model)
 
 
 JOB_OPTIONS: tuple[Option, ...] = options_of(Job)
@@ -395,5 +399,5 @@ def _recipe_fields() -> tuple[str, ...]:
     """What a job and one step of it share under one name."""
     from epochcast.describe.graph.recipe import Recipe
 
-    shared = {one.name for one in JOB_OPTIONS} & {item.name for item in fields(Recipe)}
+    shared = {option.name for option in JOB_OPTIONS} & {item.name for item in fields(Recipe)}
     return tuple(sorted(shared - {"batch", "channels_last"}))

@@ -36,8 +36,10 @@ FILE = "epochcast.toml"
 MOST_BYTES = 1_000_000
 """A larger file is no list of jobs."""
 
-OPTIONS: Mapping[str, Option] = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS) if one.name != "reference"}
-_PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS)
+OPTIONS: Mapping[str, Option] = {
+    option.name: option for option in (*JOB_OPTIONS, *PLACE_OPTIONS) if option.name != "reference"
+}
+_PLACE_NAMES = frozenset(option.name for option in PLACE_OPTIONS)
 _FILE = re.compile(r"(\bfile\s*=\s*)([^,]+)")
 _NAME = re.compile(r"[\w.\-]+")
 

@@ -20,7 +20,7 @@ from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.strategies.degrees import degrees_in
 from epochcast.predict.forecast.where import PLACE_OPTIONS
 
-OPTIONS: Mapping[str, Option] = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS)}
+OPTIONS: Mapping[str, Option] = {option.name: option for option in (*JOB_OPTIONS, *PLACE_OPTIONS)}
 MOST_NAMED = 5
 """So many keys that change no forecast are named in a note."""
 
@@ -46,7 +46,7 @@ def filled(
 
     `taken` are the options that the question has; others in the files are passed over in silence.
     """
-    sources = [*settings_around(model), *(one for path in config for one in read_settings(path))]
+    sources = [*settings_around(model), *(settings for path in config for settings in read_settings(path))]
     if not sources:
         return FilledOptions(dict(given))
     return _Filling(dict(given), sources, frozenset(OPTIONS if taken is None else taken)).filled()

@@ -40,9 +40,12 @@ def is_surely_slower(
 
 
 def no_slower(mixed: StepForecast, single: StepForecast) -> StepForecast:
-    """The step in mixed precision, at most as long as the same in float32. Its ops keep their own costs."""
+    """The step in mixed precision, at most as long as the same in float32. Its ops keep their own costs.
+
+    Where the user's measurements correct one precision alone, the law has no say.
+    """
     own, most = mixed.seconds, single.seconds
-    if own.mid <= most.mid or _is_calibrated(mixed) != _is_calibrated(single):
+    if own.mid <= most.mid or mixed.costs.is_calibrated != single.costs.is_calibrated:
         return mixed
     return replace(
         mixed,
@@ -51,8 +54,3 @@ def no_slower(mixed: StepForecast, single: StepForecast) -> StepForecast:
         forward_seconds=min(mixed.forward_seconds, single.forward_seconds),
         casts_seconds=own.mid - most.mid,
     )
-
-
-def _is_calibrated(step: StepForecast) -> bool:
-    """Whether the user's measurements correct it: where they do so in one precision alone, the law has no say."""
-    return any(model.endswith("calibrated") for model in step.answered_by)

@@ -4,16 +4,15 @@ Names are looked up once, by `place`; a `Placement` has values.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from epochcast.base.options import check_mapping, check_names, checked
+from epochcast.base.record import Record
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.default_network import usual_network
 from epochcast.hardware.device import Device
-from epochcast.hardware.link import Link
 from epochcast.hardware.price import listed_dollars_per_hour
 from epochcast.hardware.topology import find_topology
 from epochcast.predict.cost.hosts import LaunchHost
@@ -97,38 +96,71 @@ class Placement:
         return _wires(device, self.gpus, self.nodes, self.link, self.topology, self.group.empty)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data. A device that is not the catalogue's is its whole data sheet; a `group` that its names do not
-        give is spelled out, else None.
-        """
-        own = find_strategy(self.strategy.name, self.gpus)
-        if replace(own, algorithm=self.strategy.algorithm) != self.strategy:
-            raise BadInput(f"strategy {self.strategy.name!r} is not the one of that name, and cannot be written down")
-        group, _ = self._named_wires(self.device)
-        return {
-            "device": plain_device(self.device),
-            "gpus": self.gpus,
-            "nodes": self.nodes,
-            "strategy": self.strategy.name,
-            "link": self.link,
-            "topology": self.topology,
-            "allreduce": self.strategy.algorithm if self.strategy != own else None,
-            "dollars_per_hour": self.dollars_per_hour,
-            "price_source": self.price_source,
-            "host_class": None if self.host is None else self.host.text,
-            "group": asdict(self.group) if self.group != group or group.empty else None,
-        }
+        """The JSON form: a `WrittenPlacement`."""
+        return WrittenPlacement.of(self).as_dict()
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "Placement":
+    def from_dict(cls, values: Mapping[str, Any]) -> "Placement":
         """From what `as_dict` gives; all but the device may be left out."""
+        return WrittenPlacement.from_dict(values).placement()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPlacement(Record):
+    """A placement as files have it: names where it has values.
+
+    A device that is not the catalogue's is its whole data sheet; a `group` that the names do not give is spelled out.
+    """
+
+    device: str | Device
+    gpus: int = 1
+    nodes: int = 1
+    strategy: str | None = None
+    link: str | None = None
+    topology: str | None = None
+    allreduce: str | None = None
+    dollars_per_hour: float | None = None
+    price_source: str | None = None
+    host_class: str | None = None
+    group: Group | None = None
+
+    @classmethod
+    def of(cls, placement: Placement) -> "WrittenPlacement":
+        """The written form of a placement."""
+        strategy, host = placement.strategy, placement.host
+        named_strategy = find_strategy(strategy.name, placement.gpus)
+        if replace(named_strategy, algorithm=strategy.algorithm) != strategy:
+            raise BadInput(f"strategy {strategy.name!r} is not the one of that name, and cannot be written down")
+        named_group, _ = placement._named_wires(placement.device)
+        return cls(
+            device=name_or_sheet(placement.device),
+            gpus=placement.gpus,
+            nodes=placement.nodes,
+            strategy=strategy.name,
+            link=placement.link,
+            topology=placement.topology,
+            allreduce=strategy.algorithm if strategy != named_strategy else None,
+            dollars_per_hour=placement.dollars_per_hour,
+            price_source=placement.price_source,
+            host_class=None if host is None else host.text,
+            group=placement.group if placement.group != named_group or named_group.empty else None,
+        )
+
+    def placement(self) -> Placement:
+        """The placement itself, every name looked up."""
         from epochcast.predict.forecast.where import Where
 
-        check_mapping("a placement", plain)
-        check_names(plain, (*_NAMES, *_VALUES))
-        where = Where.from_dict({name: plain[name] for name in _NAMES if name in plain})
-        dollars_per_hour = checked("dollars_per_hour", float, plain.get("dollars_per_hour"), least=0)
-        source = checked("price_source", str, plain.get("price_source")) or "given"
-        group = None if plain.get("group") is None else _group(plain["group"])
+        where = Where(
+            self.device,
+            self.gpus,
+            self.nodes,
+            self.strategy,
+            self.allreduce,
+            self.link,
+            self.topology,
+            host_class=self.host_class,
+        )
+        dollars = self.dollars_per_hour
         placement = placed(
             where.found_device(),
             where.gpus,
@@ -137,19 +169,15 @@ class Placement:
             link=where.link,
             topology=where.topology,
             allreduce=where.allreduce,
-            price=None if dollars_per_hour is None else Price(dollars_per_hour, source),
-            empty=0 if group is None else group.empty,
+            price=None if dollars is None else Price(dollars, self.price_source or "given"),
+            empty=0 if self.group is None else self.group.empty,
         )
         placement = replace(placement, host=where.found_host())
-        if group is None or group == placement.group:
+        if self.group is None or self.group == placement.group:
             return placement
-        if group.ranks != placement.gpus:
-            raise BadInput(f"group has {group.ranks} ranks, and gpus is {placement.gpus}")
-        return replace(placement, group=group, link_assumed=None)
-
-
-_NAMES = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce", "host_class")
-_VALUES = ("group", "dollars_per_hour", "price_source")
+        if self.group.ranks != placement.gpus:
+            raise BadInput(f"group has {self.group.ranks} ranks, and gpus is {placement.gpus}")
+        return replace(placement, group=self.group, link_assumed=None)
 
 
 def place(
@@ -238,31 +266,10 @@ def list_price(device: Device, gpus: int, nodes: int = 1) -> Price | None:
     return Price(dollars_per_hour, f"{instance.cloud} {instance.name}")
 
 
-def plain_device(device: Device) -> str | dict[str, Any]:
-    """The name of a device of the catalogue, else its whole data sheet."""
+def name_or_sheet(device: Device) -> str | Device:
+    """The name of a device of the catalogue; any other is its own data sheet."""
     try:
         is_listed = find_device(device.name) == device
     except UnknownName:
         is_listed = False
-    return device.name if is_listed else asdict(device)
-
-
-def device_from(plain: Mapping[str, Any]) -> Device:
-    """The device of a data sheet as `plain_device` writes it."""
-    try:
-        return Device(**{**plain, "aliases": tuple(plain.get("aliases", ()))})
-    except (TypeError, AttributeError) as error:
-        raise BadInput(f"this is no data sheet of a device: {error}") from None
-
-
-def _group(plain: Mapping[str, Any]) -> Group:
-    try:
-        within = tuple(Level(level["fanout"], _link(level["link"])) for level in plain["within"])
-        return Group(**{**plain, "inner": _link(plain["inner"]), "outer": _link(plain["outer"]), "within": within})
-    except (TypeError, KeyError, AttributeError) as error:
-        raise BadInput(f"this is no group of ranks: {error!r}") from None
-
-
-def _link(plain: Mapping[str, Any]) -> Link:
-    by_ranks = tuple((ranks, fraction) for ranks, fraction in plain.get("rank_fractions", ()))
-    return Link(**{**plain, "aliases": tuple(plain["aliases"]), "rank_fractions": by_ranks})
+    return device.name if is_listed else device

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from pathlib import Path
 
 from epochcast.base.caching import Cache
+from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.workload import Workload
@@ -15,11 +16,10 @@ from epochcast.describe.graph.language_model import is_language_model
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.cached import ANSWERS, CachedCosts, CostsKey
 from epochcast.predict.cost.calibrated import calibrated_device, hints, model_in, with_profile
 from epochcast.predict.cost.cost_model import CostModel, Costs
 from epochcast.predict.cost.cost_models import find_cost_model
-from epochcast.predict.cost.scaled import Scaled
+from epochcast.predict.cost.wrapped import ANSWERS, CachedCosts, CostsKey, Scaled
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.predict.memory.peak import PeakMemory
@@ -84,7 +84,7 @@ class Session:
             return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
 
         model = self._networks.get(key, found)
-        if getattr(model, "is_stale", False):
+        if isinstance(model, CachedModel) and model.is_stale:
             self._networks.forget(key)
             model = self._networks.get(key, found)
         return model

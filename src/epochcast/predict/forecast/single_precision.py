@@ -12,7 +12,6 @@ NVIDIA's GPUs from Ampere on have such tensor cores; elsewhere fp32 is fp32. `fp
 is not told from PyTorch.
 """
 
-import re
 from typing import TYPE_CHECKING
 
 from epochcast.describe.graph.precision import SINGLE, SINGLE_ROUNDED, SINGLE_STRICT
@@ -39,8 +38,7 @@ def run_precision(name: str, job: "Job", device: Device | None) -> str:
         return name
     if not has_tf32(device):
         return SINGLE_STRICT
-    found = re.match(r"(\d+)\.(\d+)", job.framework_version or "")
-    version = None if found is None else (int(found[1]), int(found[2]))
+    version = job.framework_numbers
     if job.framework == "tensorflow":
         return SINGLE_STRICT if version is not None and version < _TENSORFLOW_ROUNDS else SINGLE_ROUNDED
     if version is None or version >= _TORCH_MULTIPLIES_AS_STORED:

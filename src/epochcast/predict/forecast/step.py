@@ -11,12 +11,14 @@ exchange and when is the strategy's (`strategies`); a strategy that splits the m
 from dataclasses import dataclass, replace
 from math import hypot
 
+import numpy as np
+
 from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.predict.comm.stragglers import exchange_error_seconds
 from epochcast.predict.cost.compiled import fused_costs
-from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered
+from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered, describe_op
 from epochcast.predict.cost.launch import launch_interval
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.placement import Placement
@@ -71,13 +73,15 @@ def step_forecast(
 def step_costs(trace: Trace, device: Device, model: CostModel, setting: SoftwareSetting | None) -> Costs:
     """Of every kernel; an op without an answer is named with its layer."""
     setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
-    try:
-        if trace.fusion is not None:
-            return fused_costs(trace, device, model, setting)
-        return model.costs(trace.columns, device, setting)
-    except Unanswered as error:
-        error.add_note(f"the op is of layer {trace.layers[error.index]!r}")
-        raise
+    if trace.fusion is not None:
+        costs = fused_costs(trace, device, model, setting)
+    else:
+        costs = model.costs(trace.columns, device, setting)
+    missing = np.flatnonzero(costs.answered < 0)
+    if len(missing):
+        op = f"{describe_op(trace.columns, missing[0])} of layer {trace.layers[missing[0]]!r}"
+        raise Unanswered(f"{model.name} has no cost of {op} on {device.name}; {len(missing)} such ops")
+    return costs
 
 
 def _interval(

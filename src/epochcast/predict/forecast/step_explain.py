@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from epochcast.base.record import Record
 from epochcast.describe.graph.trace import CLASSES
 from epochcast.predict.forecast.forecast import Forecast
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """Seconds of one layer or class, and its fraction of all kernel seconds."""
 
     name: str
@@ -15,6 +16,14 @@ class Share:
     fraction: float
     flops: float
     bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepShares(Record):
+    """Where the time of a step goes, the largest shares first."""
+
+    by_class: tuple[Share, ...]
+    by_layer: tuple[Share, ...]
 
 
 def by_class(answer: Forecast) -> tuple[Share, ...]:
@@ -41,10 +50,6 @@ def _shares(answer: Forecast, names: list[str]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: -share.seconds))
 
 
-def as_dict(answer: Forecast, layers: int = 20) -> dict[str, object]:
-    """For JSON: every class and the heaviest layers."""
-
-    def row(share: Share) -> dict[str, object]:
-        return {name: getattr(share, name) for name in share.__slots__}
-
-    return {"by_class": [row(s) for s in by_class(answer)], "by_layer": [row(s) for s in by_layer(answer)[:layers]]}
+def explain_step(answer: Forecast, layers: int = 20) -> StepShares:
+    """Every class and the heaviest layers."""
+    return StepShares(by_class(answer), by_layer(answer)[:layers])

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.predict.forecast.streams import Seconds, kernel_ends
 
 FORWARD, BACKWARD, UPDATE = (PHASES.index(p) for p in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE))
-_NAMES = ("forward", "backward", "update", "exposed_comm", "exposed_input", "host")
 
 
 @dataclass(frozen=True, slots=True)
-class StepParts:
+class StepParts(Record):
     """Exposed seconds of a step, middle values. `bubble` is the part of `exposed_comm` that waits for other stages."""
 
     forward: float
@@ -23,16 +23,16 @@ class StepParts:
     exposed_comm: float
     exposed_input: float
     host: float
-    bubble: float = 0.0
+    bubble: float = json_hidden(default=0.0)
 
     @property
     def total_seconds(self) -> float:
         """The whole step."""
         return self.forward + self.backward + self.update + self.exposed_comm + self.exposed_input + self.host
 
-    def as_dict(self) -> dict[str, float]:
-        """By the names of the JSON contract."""
-        return {name: getattr(self, name) for name in _NAMES}
+    def scaled(self, factor: float) -> "StepParts":
+        """Every part `factor` times as long."""
+        return StepParts(*(getattr(self, name) * factor for name in self.__slots__))
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,3 @@ def kernel_ends(kernel_seconds: Seconds, launch_seconds: Seconds) -> Seconds:
     launched = np.cumsum(launch_seconds)
     busy = np.cumsum(kernel_seconds)
     return busy + np.maximum.accumulate(launched - (busy - kernel_seconds))
-
-
-def branch_bounds(kernel_seconds: Seconds, parents: list[tuple[int, ...]]) -> tuple[float, float]:
-    """The least and the most a graph with parallel branches can take: its longest path, and the sum of all its ops.
-
-    `parents[i]` are the places of the ops whose results op i reads, all before i. Branches run between the maximum (all
-    at once, as PALEO's parallel case) and the sum (one after another, as one GPU stream runs them).
-    """
-    ends = np.zeros(len(kernel_seconds))
-    for place, before in enumerate(parents):
-        ends[place] = kernel_seconds[place] + max((ends[p] for p in before), default=0.0)
-    return float(ends.max(initial=0.0)), float(kernel_seconds.sum())

@@ -7,9 +7,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from epochcast.base.options import Option, check_fields, check_mapping, check_names, option, options_of
+from epochcast.base.options import Option, check_fields, option, options_of
+from epochcast.base.record import Record, read_as
 from epochcast.errors import BadInput, EpochcastError, MissingUnit
 from epochcast.units import parse_dollars_per_hour
 
@@ -40,8 +41,13 @@ def _product_text(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Where:
-    """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`."""
+class Where(Record):
+    """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`.
+
+    The device may be its whole data sheet, as a `Device` or as JSON has it.
+    """
+
+    json_from: ClassVar[Mapping[str, str]] = {"device": "written_device"}
 
     device: object = _place(
         None, "A name from `epochcast devices`, the path of your own data sheet (.toml), or `local` (this host)."
@@ -84,6 +90,8 @@ class Where:
             _product(self.gemm_seconds)
         from epochcast.hardware.device import Device
 
+        if isinstance(self.device, Mapping):
+            object.__setattr__(self, "device", read_as(Device, self.device))
         if self.device is not None and not isinstance(self.device, str | Device):
             raise BadInput(f"device must be a name or a data sheet (Device), got {self.device!r}")
         self.found_host()
@@ -140,23 +148,13 @@ class Where:
         )
         return replace(placement, host=self.found_host())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Every option by its name; a device that is not the catalogue's as its whole data sheet."""
+    @property
+    def written_device(self) -> "str | Device | None":
+        """The device as files have it: a name of the catalogue, else the whole data sheet."""
         from epochcast.hardware.device import Device
-        from epochcast.predict.forecast.placement import plain_device
+        from epochcast.predict.forecast.placement import name_or_sheet
 
-        values = {one.name: getattr(self, one.name) for one in PLACE_OPTIONS}
-        return {**values, "device": plain_device(self.device) if isinstance(self.device, Device) else self.device}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Where":
-        """The place of `as_dict`; options that are left out have their defaults."""
-        from epochcast.predict.forecast.placement import device_from
-
-        check_mapping("a place", values)
-        check_names(values, (one.name for one in PLACE_OPTIONS))
-        device = values.get("device")
-        return cls(**{**values, "device": device_from(device) if isinstance(device, Mapping) else device})
+        return name_or_sheet(self.device) if isinstance(self.device, Device) else self.device  # type: ignore[return-value]
 
 
 PLACE_OPTIONS: tuple[Option, ...] = options_of(Where)

@@ -47,15 +47,15 @@ class Units:
         """When each parameter is whole; one of two units that follow each other stays."""
         held: dict[str, Gathered] = {}
         for index, run in enumerate(self.runs):
-            asked = self.runs[index - 1].first if index else run.first
+            requested = self.runs[index - 1].first if index else run.first
             for name in self.parameters.get(run.unit, ()):
                 before = held.get(name)
-                if before is not None and before.last >= asked - 1:
+                if before is not None and before.last >= requested - 1:
                     held[name] = before._replace(last=run.last)
                     continue
                 if before is not None:
                     yield before
-                held[name] = Gathered(name, asked, run.first, run.last)
+                held[name] = Gathered(name, requested, run.first, run.last)
         yield from held.values()
 
     def end_of(self, place: int, behind: int = 0) -> int:
@@ -88,9 +88,9 @@ def _finished(trace: Trace) -> dict[str, int]:
 def _units(trace: Trace) -> Units:
     ops = [op for op in trace.template.base if op.phase is not Phase.UPDATE]
     blocks = blocks_of({op.layer for op in ops})
-    known = {parameter.name for parameter in trace.parameters}
+    parameter_names = {parameter.name for parameter in trace.parameters}
     unit_of = [blocks.get(op.layer, op.layer) for op in ops]
-    reading = [tuple(_parameters_of(op, known)) for op in ops]
+    reading = [tuple(_parameters_of(op, parameter_names)) for op in ops]
     with_parameters = {unit for unit, names in zip(unit_of, reading, strict=True) if names}
     runs = tuple(_runs(ops, [unit if unit in with_parameters else "" for unit in unit_of]))
     members: dict[str, dict[str, None]] = {}
@@ -100,11 +100,11 @@ def _units(trace: Trace) -> Units:
     return Units(runs, {unit: tuple(names) for unit, names in members.items()})
 
 
-def _parameters_of(op: Op, known: set[str]) -> Iterator[str]:
+def _parameters_of(op: Op, parameter_names: set[str]) -> Iterator[str]:
     """The parameters that an op reads, or copies of them."""
     for tensor in (*op.inputs, *op.weights):
-        name = tensor.name if tensor.name in known else tensor.relation.copy_of
-        if name in known:
+        name = tensor.name if tensor.name in parameter_names else tensor.relation.copy_of
+        if name in parameter_names:
             yield name
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
@@ -31,7 +32,7 @@ corrects for what a replay does not see. The `safe` batch was below the one that
 
 
 @dataclass(frozen=True, slots=True)
-class LargestBatch:
+class LargestBatch(Record):
     """Batches that fit: almost surely (`safe`: a forecast reads "fits"), more likely than not (`expected`), possibly
     (`limit`); 0 if not even one sample fits.
     """
@@ -45,10 +46,6 @@ class LargestBatch:
         return LargestBatch(
             max(self.safe, other.safe), max(self.expected, other.expected), max(self.limit, other.limit)
         )
-
-    def as_dict(self) -> dict[str, int]:
-        """For JSON."""
-        return {"safe": self.safe, "expected": self.expected, "limit": self.limit}
 
 
 def largest_batch(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
+from epochcast.base.record import Record, json_name
 from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.precision import mixed_precision
 from epochcast.describe.graph.recipe import Recipe
@@ -21,7 +22,7 @@ from epochcast.predict.memory.sharding import WHOLE, Held, zero_shares
 Holds = Callable[[Trace], Held]
 """From a step to what a GPU has of it."""
 
-Found = tuple[Interval, str]
+FittingPeak = tuple[Interval, str]
 """The peak of a step that fits, and its verdict."""
 
 
@@ -30,24 +31,14 @@ RANKS = (2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Record):
     """A change that fits: what is changed, to what, the peak it leads to, and whether that fits or is tight."""
 
     change: str
     value: str
     peak_bytes: Interval
     device: str
-    verdict: str
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "change": self.change,
-            "value": self.value,
-            "peak_bytes": self.peak_bytes.as_dict(),
-            "device": self.device,
-            "memory_verdict": self.verdict,
-        }
+    verdict: str = json_name("memory_verdict")
 
 
 def would_fit(
@@ -70,12 +61,12 @@ def would_fit(
 
 
 def _remedies(
-    model: Model, recipe: Recipe, device: Device, augment: int, holds: Holds, need: Callable[..., Found | None]
+    model: Model, recipe: Recipe, device: Device, augment: int, holds: Holds, need: Callable[..., FittingPeak | None]
 ) -> Iterator[Remedy]:
     def remedy(change: str, value: str, changed: Recipe, on: Device = device) -> Iterator[Remedy]:
-        found = need(holds(model.trace(changed)), on)
-        if found is not None:
-            yield Remedy(change, value, found[0], on.name, found[1])
+        peak = need(holds(model.trace(changed)), on)
+        if peak is not None:
+            yield Remedy(change, value, peak[0], on.name, peak[1])
 
     options = need.keywords if isinstance(need, partial) else {}
     whole = model.trace(recipe)
@@ -110,7 +101,7 @@ def _remedies(
             break
 
 
-def _need(held: Held, device: Device, *, set_to_none: bool, allocator: str) -> Found | None:
+def _need(held: Held, device: Device, *, set_to_none: bool, allocator: str) -> FittingPeak | None:
     """The peak of a step that fits; None where it does not."""
     trace, shares = held
     step = step_on(trace, device, shares=shares, set_to_none=set_to_none, allocator=allocator)
@@ -136,14 +127,14 @@ def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[st
     return changes
 
 
-def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Found | None]) -> Iterator[Remedy]:
+def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., FittingPeak | None]) -> Iterator[Remedy]:
     """The lowest stage on the fewest GPUs."""
     trace = model.trace(recipe)
     for ranks in RANKS:
         for stage in (1, 2, 3):
-            found = need(Held(trace, zero_shares(stage, ranks, trace)), device)
-            if found is not None:
-                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", found[0], device.name, found[1])
+            peak = need(Held(trace, zero_shares(stage, ranks, trace)), device)
+            if peak is not None:
+                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", peak[0], device.name, peak[1])
                 return
 
 

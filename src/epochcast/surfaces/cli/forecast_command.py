@@ -44,9 +44,9 @@ def forecast(
     answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
     body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.remedies()]}
     if explain and as_json:
-        from epochcast.predict.forecast.step_explain import as_dict
+        from epochcast.predict.forecast.step_explain import explain_step
 
-        body["explain"] = as_dict(answer)
+        body["explain"] = explain_step(answer).as_dict()
 
     wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
     texts = wanted.texts(answer)

@@ -51,7 +51,7 @@ def inspect(
 ) -> int:
     """List the layers of a model. Shows shapes, parameters, activations, FLOPs, bytes, receptive field."""
     from epochcast import api
-    from epochcast.describe.capture.model_comparison import ModelComparison
+    from epochcast.describe.capture.model_comparison import compare_models
 
     asks_memory = arguments.options.get("device") is not None
     given = arguments.options if asks_memory else arguments.without(*arguments.read)
@@ -74,7 +74,7 @@ def inspect(
     model = api.find_model(arguments.model, shape, aux=aux)
     answer = inspected(model)
     body: dict[str, Any] = answer.as_dict()
-    comparison = None if versus is None else ModelComparison(answer, inspected(versus))
+    comparison = None if versus is None else compare_models(answer, inspected(versus))
     if comparison is not None:
         body["versus"] = comparison.as_dict()
     step = api.forecast(model, config=None, **arguments.options) if wants_memory else None

@@ -59,7 +59,7 @@ def comparison(answer: ModelComparison) -> RenderableType:
     one, other = answer.one, answer.other
     rows: list[Sequence[str]] = [("output", shape(one.output_shape), shape(other.output_shape), "", "")]
     for name, title in QUANTITIES.items():
-        ratio, unit = answer.ratio(name), "FLOP" if "flops" in name else ""
+        ratio, unit = answer.ratios[name], "FLOP" if "flops" in name else ""
         cells = [
             show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (one, other)
         ]

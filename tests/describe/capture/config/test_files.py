@@ -136,7 +136,7 @@ def test_training_arguments_bring_their_deepspeed_config(tmp_path: Path) -> None
 
 
 def test_a_deepspeed_config_that_is_not_there_is_missed(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"args\.json names a DeepSpeed config, 'no\.json', which is not there"):
+    with pytest.raises(BadInput, match=r"args\.json: there is no DeepSpeed config 'no\.json'"):
         read(tmp_path, "args.json", {**ARGUMENTS, "deepspeed": "no.json"})
 
 

@@ -114,7 +114,7 @@ def test_training_arguments_of_a_script_name_deepspeed(tmp_path: Path) -> None:
 
 
 def test_a_missing_deepspeed_config_costs_a_note(tmp_path: Path) -> None:
-    assert "names a DeepSpeed config, 'ds.json', which is not there" in read(tmp_path, TRAINER).notes
+    assert "there is no DeepSpeed config 'ds.json'" in read(tmp_path, TRAINER).notes
 
 
 def test_a_plain_loop_is_read_with_its_defaults(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ picks for the family of the model, which are q_proj and v_proj for Llama and its
 from collections.abc import Mapping
 from typing import Any
 
-from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, InvalidSetting, Reader
 from epochcast.describe.graph.lora import ALL_LINEAR
-from epochcast.errors import BadInput
 
 RANK = 8
 """PEFT's default."""
@@ -76,7 +75,7 @@ def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = f
     reader = Reader(name, document)
     rank = reader.whole("r")
     if rank is not None and rank < 1:
-        raise BadInput(f"{name}: LoraConfig: r must be at least 1, got {rank}")
+        raise InvalidSetting(name, f"LoraConfig: r must be at least 1, got {rank}")
     reader.set("lora", RANK if rank is None else rank, "r", is_default=rank is None)
     if "r" in unread:
         reader.notes.append(f"r of LoraConfig is known only when the script runs: rank {RANK} is taken, give `lora`")

@@ -12,7 +12,7 @@ from typing import Any
 from epochcast.describe.capture.config.accelerate_config import is_accelerate, read_accelerate
 from epochcast.describe.capture.config.deepspeed_config import is_deepspeed, read_deepspeed
 from epochcast.describe.capture.config.lightning_settings import is_lightning, read_lightning
-from epochcast.describe.capture.config.setting import ConfigSettings
+from epochcast.describe.capture.config.setting import ConfigSettings, InvalidSetting
 from epochcast.describe.capture.config.training_arguments import (
     DEEPSPEED,
     is_training_arguments,
@@ -80,7 +80,7 @@ def named_deepspeed(name: str, inner: str, folder: Path) -> Iterator[ConfigSetti
     """The config that a file names by its path, beside the file or from here."""
     places = [place for place in (folder / inner, Path(inner)) if place.is_file()]
     if not places:
-        raise BadInput(f"{name} names a DeepSpeed config, {inner!r}, which is not there")
+        raise InvalidSetting(name, f"there is no DeepSpeed config {inner!r}")
     yield read_deepspeed(places[0].name, _document(places[0]))
 
 

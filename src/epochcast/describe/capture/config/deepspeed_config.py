@@ -104,10 +104,10 @@ def _read_optimizer(reader: Reader) -> None:
     # "Adam" decays weights as AdamW does unless `adam_w_mode` is false (runtime/engine.py, _configure_basic_optimizer).
     is_adam = kind == "adam" and parameters.take("adam_w_mode") is False
     name = "adam" if is_adam else "adamw" if kind in _ADAMS else kind
-    found = found_optimizer(name, momentum=parameters.take("momentum"), nesterov=parameters.take("nesterov"))
+    optimizer = found_optimizer(name, momentum=parameters.take("momentum"), nesterov=parameters.take("nesterov"))
     parameters.asked |= {"lr", "betas", "eps", "weight_decay"}
-    reader.set("optimizer", found.name, "type", problem=found.problem)
-    if found.note:
-        reader.notes.append(found.note)
+    reader.set("optimizer", optimizer.name, "type", problem=optimizer.problem)
+    if optimizer.note:
+        reader.notes.append(optimizer.note)
     if kind in _ADAMS and not is_torch:
         reader.set("update_style", FUSED, "type")

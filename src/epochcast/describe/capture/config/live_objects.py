@@ -32,12 +32,12 @@ def optimizer_name(value: object) -> str | None:
     if kind is not value:
         arguments = {name: getattr(value, name) for name in ("momentum", "nesterov") if hasattr(value, name)}
         arguments |= getattr(value, "defaults", {})
-    found = found_optimizer(
+    optimizer = found_optimizer(
         kind.__name__, momentum=arguments.get("momentum"), nesterov=arguments.get("nesterov") or None
     )
-    if found.problem:
-        raise BadInput(found.problem)
-    return found.name
+    if optimizer.problem:
+        raise BadInput(optimizer.problem)
+    return optimizer.name
 
 
 def _package(kind: type) -> str:

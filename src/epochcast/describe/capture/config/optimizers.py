@@ -96,11 +96,11 @@ def found_optimizer(
         return FoundOptimizer("sgd" if not has_momentum else "nesterov" if nesterov is True else "momentum", style)
     if key == "sgd" and nesterov is True:
         return FoundOptimizer("nesterov", style)
-    known = [candidate for candidate in _NAMES.get(key, (key,)) if candidate in OPTIMIZERS]
-    if known:
+    candidates = [candidate for candidate in _NAMES.get(key, (key,)) if candidate in OPTIMIZERS]
+    if candidates:
         exact = _NAMES.get(key, (key,))[0]
-        note = "" if known[0] == exact else f"{name} is taken as {known[0]}"
-        return FoundOptimizer(known[0], style, note)
+        note = "" if candidates[0] == exact else f"{name} is taken as {candidates[0]}"
+        return FoundOptimizer(candidates[0], style, note)
     if key in _ALIKE:
         return FoundOptimizer(_ALIKE[key], style, f"{name} is taken as {_ALIKE[key]}, which keeps as much state")
     return FoundOptimizer(name, problem=str(UnknownName("optimizer", name, OPTIMIZERS)))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, EpochcastError
 
 # Values by which tools say that another file or the command line decides.
 AUTO = ("auto", "none", "")
@@ -26,6 +26,19 @@ class ConfigSetting:
     key: str
     is_default: bool = False
     problem: str = ""
+
+
+class InvalidSetting(BadInput):
+    """A setting that cannot be used: the file or script that has it, and what is wrong with it."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(f"{file}: {problem}")
+        self.file, self.problem = file, problem
+
+
+def problem_of(error: EpochcastError) -> str:
+    """What is wrong with a setting, without the file, for notes that name it anyway."""
+    return error.problem if isinstance(error, InvalidSetting) else str(error)
 
 
 @dataclass(frozen=True)
@@ -122,7 +135,7 @@ class Reader:
 
     def wrong(self, key: str, wanted: str, value: Any) -> BadInput:
         """The error for a value of the wrong type."""
-        return BadInput(f"{self.name}: {self.prefix}{key} must be {wanted}, got {shown(value)}")
+        return InvalidSetting(self.name, f"{self.prefix}{key} must be {wanted}, got {shown(value)}")
 
     def unread(self) -> list[str]:
         """Keys that nobody asked for, those of nested tables with their path."""

@@ -133,12 +133,12 @@ def _read_optimizer(reader: Reader) -> None:
         name = "adafactor"
     if not name:
         return
-    found = found_optimizer(name)
-    reader.set("optimizer", found.name, "optim", problem=found.problem)
-    if found.note:
-        reader.notes.append(found.note)
-    if found.style:
-        reader.set("update_style", found.style, "optim")
+    optimizer = found_optimizer(name)
+    reader.set("optimizer", optimizer.name, "optim", problem=optimizer.problem)
+    if optimizer.note:
+        reader.notes.append(optimizer.note)
+    if optimizer.style:
+        reader.set("update_style", optimizer.style, "optim")
 
 
 def _read_compiler(reader: Reader) -> None:
@@ -156,8 +156,8 @@ def _read_fsdp(reader: Reader) -> None:
     words = value if isinstance(value, list) else str(value or "").split()
     if value is True:
         words = ["full_shard"]
-    known = (("full_shard", "fsdp"), ("hybrid_shard", "fsdp"), ("shard_grad_op", "zero2"))
-    strategy = next((strategy for word, strategy in known if word in words), "")
+    strategies = (("full_shard", "fsdp"), ("hybrid_shard", "fsdp"), ("shard_grad_op", "zero2"))
+    strategy = next((strategy for word, strategy in strategies if word in words), "")
     if strategy:
         reader.set("strategy", strategy, "fsdp")
     if "offload" in words:

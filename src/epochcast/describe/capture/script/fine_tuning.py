@@ -12,7 +12,7 @@ from epochcast.describe.capture.config.adapter_config import (
     read_bits_and_bytes,
     read_lora,
 )
-from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.trl_config import ATTENTIONS, LENGTH_KEYS, read_trl
 from epochcast.describe.capture.script.script_calls import UNREAD, arguments, known
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -53,7 +53,7 @@ class FineTuning:
         try:
             self._take(read(self.script, known(given), unread), line)
         except EpochcastError as error:
-            self.notes.append(f"{line}: {str(error).removeprefix(self.script + ': ')}")
+            self.notes.append(f"{line}: {problem_of(error)}")
         computed = computed_precision(known(given))
         self.weaker += [] if computed is None else [replace(computed, key=line)]
         return True

@@ -28,11 +28,11 @@ def image_shape(tree: ast.Module, names: ScriptNames) -> tuple[int, ...] | None:
     """Channels, height and width; None where the script does not say."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     by_name = {_last(call): call for call in reversed(calls)}
-    known = next((_DATASETS[name] for name in by_name if name in _DATASETS), None)
+    dataset_size = next((_DATASETS[name] for name in by_name if name in _DATASETS), None)
     sides = next(_sides(by_name, names), None)
     if sides is None:
-        return known
-    channels = 1 if "Grayscale" in by_name else known[0] if known else 3
+        return dataset_size
+    channels = 1 if "Grayscale" in by_name else dataset_size[0] if dataset_size else 3
     return (channels, *sides)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from epochcast.describe.capture.config.lightning_settings import read_trainer
 from epochcast.describe.capture.config.optimizers import found_optimizer
 from epochcast.describe.capture.config.precisions import KERAS, MIXED
-from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
 from epochcast.describe.capture.config.trl_config import OWN_KEYS, TRL_CONFIGS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
@@ -162,7 +162,7 @@ class _ScriptReading:
         try:
             settings = read(known(given))
         except EpochcastError as error:
-            self.notes.append(f"{line}: {str(error).removeprefix(self.path.name + ': ')}")
+            self.notes.append(f"{line}: {problem_of(error)}")
             return
         unread = [name for name, value in given.items() if value is UNREAD]
         said = {name for name in given}
@@ -226,7 +226,7 @@ class _ScriptReading:
             elif isinstance(config, str):
                 self.deepspeed += named_deepspeed(self.path.name, config, self.path.parent)
         except BadInput as error:
-            self.notes.append(str(error).removeprefix(f"{self.path.name} "))
+            self.notes.append(problem_of(error))
 
     def _read_torch(self, call: ast.Call, dotted: str, last: str) -> None:
         given = arguments(call, self.names)

@@ -29,9 +29,9 @@ def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **opt
     def load() -> Model:
         if options or reference.partition(":")[0] in LIBRARIES:
             return make_model(reference, input_shape, **options)
-        from epochcast.describe.capture.subprocess_capture import ApartModel
+        from epochcast.describe.capture.subprocess_capture import IsolatedModel
 
-        return ApartModel(reference, input_shape)
+        return IsolatedModel(reference, input_shape)
 
     return CachedModel(reference, about(reference, input_shape, options), load)
 

@@ -20,10 +20,10 @@ def _loss(values: Values, log_probs: Tensor, targets: Tensor, *lengths: Any, **o
 def _letters(values: Values, lengths: Any, targets: Tensor, samples: int) -> int:
     """The longest text of those that lie one behind another."""
     try:
-        known = values.of(lengths).tolist() if isinstance(lengths, Tensor) else list(lengths)
+        sizes = values.of(lengths).tolist() if isinstance(lengths, Tensor) else list(lengths)
     except Unknown:
         return -(-targets.numel() // samples)
-    return int(max(known, default=0))
+    return int(max(sizes, default=0))
 
 
 def _loss_backward(values: Values, grad: Tensor, log_probs: Tensor, *rest: Any, **options: Any) -> Tensor:

@@ -43,10 +43,10 @@ class CudaIsHere(TorchFunctionMode):
         device = torch.device(kwargs.get("device") or torch.get_default_device())
         if device.type != "meta" or isinstance(args[0] if args else None, torch.Tensor):
             return func(*args, **kwargs)
-        made = func(*args, **{**kwargs, "device": "cpu"})
+        on_host = func(*args, **{**kwargs, "device": "cpu"})
         assert self._values is not None
-        moved = self._values.moved(made)
-        return moved.requires_grad_() if made.requires_grad else moved
+        moved = self._values.moved(on_host)
+        return moved.requires_grad_() if on_host.requires_grad else moved
 
     def _here(self, value: Any) -> Any:
         if isinstance(value, torch.device):

@@ -29,8 +29,8 @@ class Choices:
 
     def part(self, mask: Tensor) -> float | None:
         """Which part of a mask is true, if that follows from balanced choices."""
-        known = self._parts.get(_key(mask))
-        return None if known is None else known[1]
+        parts = self._parts.get(_key(mask))
+        return None if parts is None else parts[1]
 
     def _chosen(self, args: tuple[Any, ...], result: Any) -> None:
         dimension = args[2] if len(args) > 2 else -1
@@ -42,9 +42,9 @@ class Choices:
             self._experts[_key(places)] = places.untyped_storage(), args[0].shape[args[1]]
 
     def _compared(self, args: tuple[Any, ...], result: Any) -> None:
-        known = self._experts.get(_key(args[0]))
-        if known is not None and (not isinstance(args[1], Tensor) or args[1].numel() == 1):
-            self._parts[_key(result)] = result.untyped_storage(), 1 / known[1]
+        experts = self._experts.get(_key(args[0]))
+        if experts is not None and (not isinstance(args[1], Tensor) or args[1].numel() == 1):
+            self._parts[_key(result)] = result.untyped_storage(), 1 / experts[1]
 
     def _any(self, args: tuple[Any, ...], result: Any) -> None:
         part = self.part(args[0])

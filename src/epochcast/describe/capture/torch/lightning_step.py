@@ -72,11 +72,11 @@ def _prepare(module: Any) -> None:
     if isinstance(getattr(module, "_trainer", None), SimpleNamespace):
         return
     module._trainer = SimpleNamespace(**_TRAINER, loggers=[], optimizers=[], strategy=SimpleNamespace())
-    made = list(_optimizers(module.configure_optimizers())) if optimizes_by_hand(module) else []
-    module._trainer.optimizers = made
+    optimizers = list(_optimizers(module.configure_optimizers())) if optimizes_by_hand(module) else []
+    module._trainer.optimizers = optimizers
 
     def given(use_pl_optimizer: bool = True) -> Any:
-        return made[0] if len(made) == 1 else made
+        return optimizers[0] if len(optimizers) == 1 else optimizers
 
     def backward(loss: torch.Tensor, *args: Any, **kwargs: Any) -> None:
         loss.backward(*args, **kwargs)  # type: ignore[no-untyped-call]

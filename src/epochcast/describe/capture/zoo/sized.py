@@ -38,6 +38,9 @@ STYLES = ("llama", "gpt", "bloom", "nemotron")
 CONTEXT = 4096
 _MOST = 10**7
 
+HOST_CLASS = "large_trainer"
+"""Its graph has the kernels of large trainers, and their hosts launch them."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecoderSizes:
@@ -131,10 +134,10 @@ _NAMES: Mapping[str, Mapping[str, Any]] = {
 
 def _known(columns: Mapping[str, Any]) -> dict[str, Any]:
     model, note = (str(columns.get(name) or "").casefold() for name in ("model", "note"))
-    known = dict(next((sizes for start, sizes in _NAMES.items() if model.startswith(start)), {}))
+    sizes_of_name = dict(next((sizes for start, sizes in _NAMES.items() if model.startswith(start)), {}))
     if "tied embeddings" in note:
-        known["tied"] = "untied embeddings" not in note
-    return known
+        sizes_of_name["tied"] = "untied embeddings" not in note
+    return sizes_of_name
 
 
 def _typed(name: str, value: Any) -> Any:
@@ -155,13 +158,13 @@ def sized_decoder(text: str, input_shape: tuple[int, ...] | None = None) -> Buil
         if not equals:
             raise BadInput(f"'{PREFIX}:{text}': write sizes as layers=32,hidden=4096,heads=32,vocab=32000")
         values[name.strip()] = value.strip()
-    known = [item.name for item in fields(DecoderSizes)]
+    size_names = [item.name for item in fields(DecoderSizes)]
     for name in values:
-        if name not in known:
-            raise UnknownName("size of decoder", name, known)
+        if name not in size_names:
+            raise UnknownName("size of decoder", name, size_names)
     reference = decoder_reference(values)
     sizes = DecoderSizes(**{name: _typed(name, value) for name, value in values.items()})
-    return BuiltModel(reference, partial(_graph, sizes, input_shape))
+    return BuiltModel(reference, partial(_graph, sizes, input_shape), host_class=HOST_CLASS)
 
 
 def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int) -> Graph:

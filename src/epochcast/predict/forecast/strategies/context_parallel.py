@@ -112,7 +112,7 @@ def cut_tokens(tensor: Tensor, growth: Growth, lengths: Sequence[int], degree: i
         [i for i, slope in enumerate(slopes) if not slope and tensor.shape[i] in lengths],
         [i for i, slope in enumerate(slopes) if slope > 1],
     )
-    at = next((found[0] for found in candidates if found), None)
+    at = next((dimensions[0] for dimensions in candidates if dimensions), None)
     if at is None:
         return tensor, growth
     shape, pairs = list(tensor.shape), list(growth)

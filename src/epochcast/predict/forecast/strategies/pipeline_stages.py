@@ -34,13 +34,13 @@ def fullest_stage(trace: Trace, layout: Layout) -> tuple[Trace, int]:
     """The step of the stage that holds most of one rank's step, and the bytes per sample of the other micro-batches."""
     micro_batches = trace.recipe.accumulate if trace.recipe.mode != "forward" else 1
     stages = sorted({0, min(1, layout.pipeline - 1), layout.pipeline - 1})
-    found = []
+    stage_sizes = []
     for stage in stages:
         part = _stage(trace, layout, stage)
         others_bytes = ceil((_in_flight(layout, stage, micro_batches) - 1) * _kept_sample_bytes(part))
         live_bytes = int(step_on(part, None).live_bytes(trace.batch).sum(axis=0).max())
-        found.append((live_bytes + trace.batch * others_bytes, -stage, part, others_bytes))
-    *_, part, others_bytes = max(found, key=lambda item: item[:2])
+        stage_sizes.append((live_bytes + trace.batch * others_bytes, -stage, part, others_bytes))
+    *_, part, others_bytes = max(stage_sizes, key=lambda item: item[:2])
     return part, others_bytes
 
 
@@ -62,8 +62,8 @@ def _kept_sample_bytes(part: Trace) -> int:
     lives = lifetimes(part)
     base = part.template.base
     end = max((place for place, op in enumerate(base) if op.phase is Phase.FORWARD), default=-1)
-    kept = (lives.roles == Role.ACTIVATIONS) & (lives.born <= end) & (lives.last > end)
-    return int(lives.sample_bytes[kept].sum())
+    is_kept = (lives.roles == Role.ACTIVATIONS) & (lives.born <= end) & (lives.last > end)
+    return int(lives.sample_bytes[is_kept].sum())
 
 
 def _stage(trace: Trace, layout: Layout, stage: int) -> Trace:
@@ -175,14 +175,14 @@ def _update_of(op: Op, trained: Sequence[str], parameters: Mapping[str, Tensor])
     """
 
     def own(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        kept = []
+        own_tensors = []
         for place, tensor in enumerate(tensors):
             relation = tensor.relation
             owner = relation.state_of or relation.master_of or relation.gradient_of or trained[place % len(trained)]
             parameter = parameters.get(owner)
             if parameter is not None:
                 is_like = len(tensor.shape) == len(parameter.shape) and tensor.elements > 1
-                kept.append(tensor.sized(parameter.shape) if is_like else tensor)
-        return tuple(kept)
+                own_tensors.append(tensor.sized(parameter.shape) if is_like else tensor)
+        return tuple(own_tensors)
 
     return replace(op, inputs=own(op.inputs), outputs=own(op.outputs))

@@ -148,8 +148,8 @@ def _partial(tensor: Tensor) -> Tensor:
 def _by_entry(trace: Trace, messages: list[Message]) -> tuple[Message, ...]:
     """Between entries of the columns; a view stands with the kernel before it."""
     entry = trace.entries.tolist()
-    found = []
+    by_entry = []
     for after, before, size_bytes in messages:
         first = max(0, entry[after])
-        found.append((first, max(entry[before], first + 1), size_bytes))
-    return tuple(found)
+        by_entry.append((first, max(entry[before], first + 1), size_bytes))
+    return tuple(by_entry)

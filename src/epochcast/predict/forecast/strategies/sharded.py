@@ -118,10 +118,10 @@ def _scatters(trace: Trace, group: Group) -> Iterator[Message]:
     """The gradients that a unit has finished travel behind it."""
     size_bytes, entry = _travelling_bytes(trace), np.maximum(0, trace.entries).tolist()
     kernels = int(np.sum(trace.columns.phase != UPDATE))
-    found = units(trace)
+    gather_units = units(trace)
     together: dict[int, float] = {}
     for name, place in finished_gradients(trace).items():
-        last = entry[found.end_of(place)]
+        last = entry[gather_units.end_of(place)]
         together[last] = together.get(last, 0.0) + size_bytes[name]
     for last, total_bytes in sorted(together.items()):
         yield Message(min(last, kernels - 1), kernels, reduce_scatter_seconds(total_bytes, group))

@@ -200,8 +200,8 @@ class TensorWalk:
         dimension: int = -1,
         origin: frozenset[str] = frozenset(),
     ) -> None:
-        for made in tensors:
-            source = self.source.get(made.name)
+        for tensor in tensors:
+            source = self.source.get(tensor.name)
             if (
                 source is not None
                 and state is TensorState.SPLIT

@@ -1,6 +1,6 @@
-"""A cost model with a cache: the same ops on the same device are costed once."""
+"""Cost models around another: with a cache, or scaled by one factor."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from epochcast.base.caching import Cache
 from epochcast.describe.graph.trace import Columns
@@ -33,3 +33,26 @@ class CachedCosts:
         """The costs of the base, cached."""
         key = columns.digest, device, setting
         return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """`base`, all its seconds multiplied by `factor`, so that it matches a measured step."""
+
+    base: CostModel
+    factor: float
+
+    @property
+    def name(self) -> str:
+        """The name of the base."""
+        return self.base.name
+
+    @property
+    def is_monotone(self) -> bool:
+        """As the base."""
+        return self.base.is_monotone
+
+    def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
+        """The base's answer, scaled."""
+        costs, factor = self.base.costs(columns, device, setting), self.factor
+        return replace(costs, low=costs.low * factor, mid=costs.mid * factor, high=costs.high * factor)
