@@ -1,18 +1,15 @@
 """What is expected of a run before it has shown anything: its pace, what is lost beside steps, what its start takes.
 
-A prior comes from the job's forecast (`prior_of_forecast`), from runs of the past (`prior_of_runs`), or from both
+A prior comes from the job's forecast (`prior_of_forecast`), from runs of the past (`past_prior`), or from both
 (`combined`). The tracker takes one; the more a run has shown itself, the less it weighs (`remaining`).
-
->>> past = prior_of_runs([0.50, 0.52, 0.51], pause_fractions=[0.04, 0.05, 0.04], start_seconds=[30.0, 35.0, 31.0])
->>> past.step_seconds.mid, past.pause_fraction, past.start_seconds
-(0.51, 0.04, 31.0)
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, fsum, hypot, log, sqrt
-from statistics import median
+from math import exp, fsum, log, sqrt
+from typing import ClassVar
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
 from epochcast.predict.forecast.forecast import Forecast
@@ -48,6 +45,28 @@ class Prior:
         return None if self.step_seconds is None else max(LEAST_LOG_ERROR, log_error(self.step_seconds))
 
 
+@dataclass(frozen=True, slots=True)
+class Past(Record):
+    """What past runs say. `ratio` is observed over forecast seconds of a step; `same` counts runs of the very job."""
+
+    ratio: Interval
+    same: int
+    similar: int
+    pause_fraction: float | None = json_hidden(default=None)
+    start_seconds: float | None = json_hidden(default=None)
+
+    json_also: ClassVar[tuple[str, ...]] = ("told",)
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        change = self.ratio.mid - 1
+        size = f"{abs(change):.0%}".replace("%", " %")
+        how = "as fast as forecast" if size == "0 %" else f"{size} {'slower' if change > 0 else 'faster'} than forecast"
+        count, kind = (self.same, "of this job") if self.same else (self.similar, "like this one")
+        return f"your last {f'run {kind} was' if count == 1 else f'{count} runs {kind} were'} {how}"
+
+
 def log_error(interval: Interval) -> float:
     """The standard deviation whose 90 % is the interval, as a logarithm."""
     return log(interval.high / interval.low) / (2 * NORMAL_90) if interval.low > 0 else 1.0
@@ -67,28 +86,6 @@ def prior_of_forecast(forecast: Forecast) -> Prior:
     if total is not None and epoch is not None:
         start_seconds = max(0.0, total.mid - forecast.epochs * epoch.mid)
     return Prior(step if step.low > 0 else None, pause_fraction, start_seconds)
-
-
-def prior_of_runs(
-    step_seconds: Sequence[float],
-    pause_fractions: Sequence[float] = (),
-    start_seconds: Sequence[float] = (),
-    told_by: str = "past runs",
-) -> Prior | None:
-    """Medians of past runs of the job, and how far such runs lie apart; None where there was none."""
-    known = [seconds for seconds in step_seconds if seconds > 0]
-    if not known:
-        return None
-    middle = median(known)
-    spread = sqrt(fsum(log(seconds / middle) ** 2 for seconds in known) / max(1, len(known) - 1))
-    # What the few leave open shrinks with their number, what they differ by does not: the next differs likewise.
-    error = hypot(max(spread, LEAST_LOG_ERROR), ONE_RUN_LOG_ERROR / len(known))
-    return Prior(
-        Interval.around(middle, exp(NORMAL_90 * error)),
-        median(pause_fractions) if pause_fractions else None,
-        median(start_seconds) if start_seconds else None,
-        told_by,
-    )
 
 
 def combined(priors: Sequence[Prior | None]) -> Prior | None:
@@ -122,3 +119,11 @@ def _pace(told: Sequence[tuple[Interval | None, float | None]]) -> Interval | No
     error = sqrt(max(1.0, misfit / (len(known) - 1)) / fsum(weights))
     around = Interval.around(exp(mean), exp(NORMAL_90 * max(error, LEAST_LOG_ERROR)))
     return Interval(around.low, around.mid, around.high, COVERAGE)
+
+
+def past_prior(past: Past | None, forecast: Forecast | None) -> Prior | None:
+    """What past runs say, as the tracker takes it: the forecast's pace times their ratio."""
+    if past is None or forecast is None:
+        return None
+    pace = past.ratio.scaled(forecast.step_seconds.mid)
+    return Prior(pace, past.pause_fraction, past.start_seconds, past.told)

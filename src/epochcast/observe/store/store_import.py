@@ -15,12 +15,13 @@ from sqlalchemy import Connection, Table, select, update
 from epochcast.base.bounds import MOST_DOCUMENT_BYTES
 from epochcast.base.documents import parse_json
 from epochcast.errors import BadInput
+from epochcast.observe.runs.report import LONGEST_NAME, Report
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.database_tables import jobs, queues, runs
 from epochcast.observe.store.insert_rows import or_nothing
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_export import FORMAT, KINDS, OBSERVED
-from epochcast.observe.store.store_rows import LONGEST_NAME, ObservationRow, StoredMeasurement
+from epochcast.observe.store.store_rows import StoredMeasurement
 from epochcast.observe.store.store_schema import NEWEST
 
 
@@ -179,7 +180,7 @@ _ADDED = ("pause_seconds", "what")
 
 def _values(run_id: int, row: dict[str, Any]) -> tuple[Any, ...]:
     received, rank, loss = row.pop("received_at_seconds"), row.pop("rank"), row.pop("loss")
-    told = ObservationRow(
+    told = Report(
         float(row.pop("step")),
         rank=None if rank < 0 else rank,
         loss=float(loss) if isinstance(loss, str) else loss,

@@ -1,15 +1,15 @@
 """What `epochcast track` keeps in a store, and what past runs tell it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epochcast.observe.runs.run_prior import Prior
-    from epochcast.observe.runs.stored_run import KeptRun
+    from epochcast.observe.runs.run_prior import Past, Prior
     from epochcast.observe.store.store import Store
+    from epochcast.observe.store.stored_run import KeptRun
     from epochcast.predict.forecast.forecast import Forecast
     from epochcast.predict.forecast.job_file import NamedJob
 
@@ -20,7 +20,7 @@ class KeptTracking:
 
     run: "KeptRun"
     prior: "Prior | None"
-    told: Mapping[str, Any]
+    past: "Past | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,11 @@ class Keeper:
 
     def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> KeptTracking:
         """The run of a log, made where it is new."""
-        from epochcast.observe.runs.stored_run import KeptRun, past_prior
+        from epochcast.observe.runs.report import LONGEST_NAME
+        from epochcast.observe.runs.run_prior import past_prior
         from epochcast.observe.store.past_runs import past_of
-        from epochcast.observe.store.store_rows import LONGEST_NAME, RunPlace
+        from epochcast.observe.store.store_rows import RunPlace
+        from epochcast.observe.store.stored_run import KeptRun
 
         place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         source = str(path.absolute())
@@ -48,8 +50,7 @@ class Keeper:
         following = KeptRun(self.store, run)
         following.expect(forecast)
         past = None if job is None else past_of(self.store, job.job.as_dict(), place, but=run.id)
-        told = {"run": run.name, "past": None if past is None else past.as_dict()}
-        return KeptTracking(following, past_prior(past, forecast), told)
+        return KeptTracking(following, past_prior(past, forecast), past)
 
 
 @contextmanager

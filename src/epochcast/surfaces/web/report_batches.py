@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from epochcast.errors import BadInput
-from epochcast.observe.runs.recording.opened_runs import Beginning, begin, found_or_made
-from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
-from epochcast.observe.runs.recording.store_sink import late_seconds, report_of, state_of
+from epochcast.observe.recording.opened_runs import Beginning, begin, found_or_made
+from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
+from epochcast.observe.recording.store_sink import late_seconds, report_of, state_of
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.run_updates import lock_runs, note_ends, note_seen
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import ObservationRow
 
 MOST_KNOWN = 100_000
 # How often a transaction is begun anew because a remembered run is gone.
@@ -30,7 +30,7 @@ class ReportRequest:
     """A request of a training: the attempt, and what happened since the last one, by the clock of the attempt."""
 
     beginning: Beginning
-    rows: Sequence[ObservationRow]
+    rows: Sequence[Report]
     end: tuple[str, float] | None = None
     """How it ended and when, in seconds since 1970, where these reports say so."""
 
@@ -120,7 +120,7 @@ def _keep(
 
 def _write(connection: Connection, arrivals: Sequence[ReportRequest], here: Mapping[Key, _Known]) -> None:
     """The reports, how far their runs are, and which of these have ended."""
-    batches: dict[int, list[ObservationRow]] = {}
+    batches: dict[int, list[Report]] = {}
     ends: dict[tuple[int, int], tuple[str, float]] = {}
     for one in arrivals:
         run = here[one.key]
@@ -134,7 +134,7 @@ def _write(connection: Connection, arrivals: Sequence[ReportRequest], here: Mapp
     note_ends(connection, ends, now)
 
 
-def _by_clock_of_run(rows: Sequence[ObservationRow], late: float) -> Sequence[ObservationRow]:
+def _by_clock_of_run(rows: Sequence[Report], late: float) -> Sequence[Report]:
     if not late:
         return rows
     return [row if (at := row.clock_seconds) is None else row._replace(clock_seconds=at + late) for row in rows]

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from epochcast.base.options import checked
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.row_values import RunFilter
-from epochcast.observe.store.store_rows import STATES, ObservationRow, RunPlace, RunRow
+from epochcast.observe.store.store_rows import STATES, RunPlace, RunRow
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.surfaces.web.access import Caller
 from epochcast.surfaces.web.api_verbs import VERBS
@@ -147,19 +147,11 @@ async def observations(
 
     def read() -> list[dict[str, Any]]:
         if points is not None:
-            return [_plain_row(row) for row in running.store.timed_steps(run.id, points)]
+            return [row.as_dict() for row in running.store.timed_steps(run.id, points)]
         rows = running.store.observations(run.id, attempt=attempt, after_step=after_step)
-        return [_plain_row(row) for row in islice(rows, most)]
+        return [row.as_dict() for row in islice(rows, most)]
 
     return JSONResponse({"run": run.name, "observations": await run_in_threadpool(read)})
-
-
-def _plain_row(row: ObservationRow) -> dict[str, Any]:
-    """As JSON takes it: a loss that is no number is text."""
-    values = row._asdict()
-    loss = values["loss"]
-    values["loss"] = loss if loss is None or abs(loss) < float("inf") else str(loss)
-    return values
 
 
 @router.get("/runs/{name:path}", summary="One run: progress, remaining time, forecast.", responses=problems(404))
@@ -233,7 +225,7 @@ async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
         attempts = running.store.attempts(run.id)
         return {
             **shown(run),
-            "progress": dict(run.progress),
+            "progress": None if run.standing is None else run.standing.as_dict(),
             "forecast": dict(kept[0].forecast) if kept else None,
             "attempts": [
                 {"attempt": one.attempt, "state": one.state, "host": one.host, "engine": one.engine} for one in attempts
