@@ -107,6 +107,6 @@ def test_a_total_that_no_calendar_holds_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "train.log"
     lines = [f"2031-04-05 06:0{i}:00,000 step {i * 10}/99999999999999 loss 0.1" for i in range(6)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    progress = Tracker().add_all(read_log(file).reports).standing()
+    tracker = Tracker().add_all(read_log(file).reports)
     with pytest.raises(BadInput, match="would end after the year 9999"):
-        progress.finish_at(datetime(2031, 4, 5, tzinfo=UTC))
+        tracker.standing(datetime(2031, 4, 5, tzinfo=UTC))

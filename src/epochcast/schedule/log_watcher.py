@@ -18,7 +18,7 @@ from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.total_steps import total_of
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import Attempt, RunPlace, RunRow
-from epochcast.observe.store.stored_run import KeptRun
+from epochcast.observe.store.stored_run import StoredRun
 from epochcast.schedule.queue_rows import JobStart, KeptJob
 
 # What a forecast that was given as a number may be off by (a factor): the run itself says soon.
@@ -90,7 +90,7 @@ def watch(store: Store, queue: str, kept: KeptJob, start: JobStart, log: Path, e
             started_at_seconds=start.asked_at_seconds,
         )
     )  # fmt: skip
-    follower, stored = LogFollower(log), KeptRun(store, run)
+    follower, stored = LogFollower(log), StoredRun(store, run)
 
     def look() -> list[Report]:
         reports = follower.look()

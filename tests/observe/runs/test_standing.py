@@ -10,10 +10,10 @@ import epochcast as ec
 from epochcast.interval import Interval
 from epochcast.observe.runs.early_stopping import StoppingRule, StoppingWatch
 from epochcast.observe.runs.report import Report
-from epochcast.observe.runs.standing import MOST_MOMENTS, Standing
+from epochcast.observe.runs.standing import MOST_MOMENTS, Moment, Standing
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.stored_run import KeptRun, standing_columns
+from epochcast.observe.store.stored_run import StoredRun, standing_columns
 
 
 def slowed() -> Tracker:
@@ -80,7 +80,7 @@ def test_the_cost_of_a_run_is_stored_and_shown(tmp_path: Path) -> None:
     tracker = slowed()
     standing = tracker.standing(datetime.now().astimezone())
     with open_store(str(tmp_path / "store.db")) as store:
-        KeptRun(store, store.open_run("mine")).write(standing, 1e9)
+        StoredRun(store, store.open_run("mine")).write(standing, 1e9)
         run = store.run("mine")
     assert run.standing == standing and standing_columns(standing)["progress"] == run.progress
     assert standing.dollars_in_all is not None
@@ -89,7 +89,8 @@ def test_the_cost_of_a_run_is_stored_and_shown(tmp_path: Path) -> None:
 
 
 def test_a_fan_is_thinned_and_keeps_its_last_moment() -> None:
-    tracker, fan = Tracker(total=10_000), ()
+    tracker = Tracker(total=10_000)
+    fan: tuple[Moment, ...] = ()
     for step in range(0, 3000, 10):
         tracker.add(Report(step, 0.5 * step + 0.1))
         if step > 20:

@@ -26,7 +26,7 @@ MOST_WAITING = 100_000
 SAME_SECONDS = 1e-6
 
 
-class KeptRun:
+class StoredRun:
     """A run of the store that is being followed; `take` is given what its log says, part by part.
 
     While `is_patient`, reports wait for a store that is locked or away; the log has them, too.
@@ -147,7 +147,7 @@ def refreshed(store: Store, run: RunRow) -> RunRow:
     """
     if run.step is None or (run.standing is not None and run.standing.step == run.step):
         return run
-    kept = KeptRun(store, run)
+    kept = StoredRun(store, run)
     watch = RunWatch(
         lambda: store.observations(run.id),
         Tracker(run.total_steps),

@@ -15,7 +15,7 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.surfaces.cli.command_line import FORECASTS, Explain, Wide, app, show
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.help_groups import GroupedCommand
-from epochcast.surfaces.cli.track_store import Keeper, KeptTracking, keeping, patient
+from epochcast.surfaces.cli.track_store import Keeper, StoredTracking, keeping, patient
 
 if TYPE_CHECKING:
     from epochcast.decide.plan.job_moves import Move
@@ -206,7 +206,7 @@ class _LogRun:
         from epochcast.observe.runs.tracker import Tracker
 
         self.path, self.options, self.keeper, self.is_named = path, options, keeper, is_named
-        self.kept: KeptTracking | None = None
+        self.kept: StoredTracking | None = None
         tracker = Tracker(options.total, options.forecast, phases=options.phases)
         self.metric: MetricReader | None = None
         if options.stopping is not None:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from epochcast.observe.runs.run_prior import Past, Prior
     from epochcast.observe.store.store import Store
-    from epochcast.observe.store.stored_run import KeptRun
+    from epochcast.observe.store.stored_run import StoredRun
     from epochcast.predict.forecast.forecast import Forecast
     from epochcast.predict.forecast.job_file import NamedJob
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTracking:
+class StoredTracking:
     """A run of the store, and what past runs say of it."""
 
-    run: "KeptRun"
+    run: "StoredRun"
     prior: "Prior | None"
     past: "Past | None"
 
@@ -30,13 +30,13 @@ class Keeper:
     store: "Store"
     name: str | None
 
-    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> KeptTracking:
+    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> StoredTracking:
         """The run of a log, made where it is new."""
         from epochcast.observe.runs.report import LONGEST_NAME
         from epochcast.observe.runs.run_prior import past_prior
         from epochcast.observe.store.past_runs import past_of
         from epochcast.observe.store.store_rows import RunPlace
-        from epochcast.observe.store.stored_run import KeptRun
+        from epochcast.observe.store.stored_run import StoredRun
 
         place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         source = str(path.absolute())
@@ -47,10 +47,10 @@ class Keeper:
             place=place,
             source=source,
         )
-        following = KeptRun(self.store, run)
+        following = StoredRun(self.store, run)
         following.expect(forecast)
         past = None if job is None else past_of(self.store, job.job.as_dict(), place, but=run.id)
-        return KeptTracking(following, past_prior(past, forecast), past)
+        return StoredTracking(following, past_prior(past, forecast), past)
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def keeping(database: str | None, name: str | None, is_asked: bool) -> Iterator[
 
 
 @contextmanager
-def patient(kept: Sequence[KeptTracking | None]) -> Iterator[None]:
+def patient(kept: Sequence[StoredTracking | None]) -> Iterator[None]:
     """Meanwhile reports wait for a store that is locked or away; at the end it has to be there."""
     following = [one.run for one in kept if one is not None]
     for run in following:
