@@ -69,11 +69,11 @@ def known_attempts(connection: Connection, run_ids: Collection[int]) -> set[tupl
     return found
 
 
-def note_runs(connection: Connection, told: Mapping[int, Mapping[str, Any]]) -> None:
+def note_runs(connection: Connection, columns: Mapping[int, Mapping[str, Any]]) -> None:
     """Columns of runs, by the runs' ids."""
-    for run_id in sorted(told):
-        if told[run_id]:
-            connection.execute(update(runs).where(runs.c.id == run_id).values(**told[run_id]))
+    for run_id in sorted(columns):
+        if columns[run_id]:
+            connection.execute(update(runs).where(runs.c.id == run_id).values(**columns[run_id]))
 
 
 def note_ends(connection: Connection, ended: Mapping[tuple[int, int], tuple[str, float]], now_seconds: float) -> None:

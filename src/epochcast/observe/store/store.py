@@ -140,9 +140,9 @@ class Store:
         with self.reading() as connection:
             return [run_of(row) for row in connection.execute((wanted or RunFilter()).select())]
 
-    def note(self, run_id: int, *, state: str | None = None, **told: Any) -> None:
+    def note(self, run_id: int, *, state: str | None = None, **columns: Any) -> None:
         """Write down what is now known of a run: columns of a `RunRow` by their names; None leaves one as it is."""
-        values = {name: value for name, value in told.items() if value is not None}
+        values = {name: value for name, value in columns.items() if value is not None}
         if state is not None:
             values["state"] = _state(state)
         if values:
@@ -150,16 +150,16 @@ class Store:
             with self.writing() as connection:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(**values))
 
-    def note_all(self, told: Mapping[int, Mapping[str, Any]]) -> None:
+    def note_all(self, columns: Mapping[int, Mapping[str, Any]]) -> None:
         """The same of many runs by their ids, some in each transaction: others that write wait for a moment only.
 
         When the runs were last heard of stays as it is.
         """
-        for run_ids in parts_of(sorted(told), NOTED_RUNS):
-            self._note(run_ids, told)
+        for run_ids in parts_of(sorted(columns), NOTED_RUNS):
+            self._note(run_ids, columns)
 
-    def _note(self, run_ids: Sequence[int], told: Mapping[int, Mapping[str, Any]]) -> None:
-        self.written(lambda connection: note_runs(connection, {run_id: told[run_id] for run_id in run_ids}))
+    def _note(self, run_ids: Sequence[int], columns: Mapping[int, Mapping[str, Any]]) -> None:
+        self.written(lambda connection: note_runs(connection, {run_id: columns[run_id] for run_id in run_ids}))
 
     def delete_run(self, run_id: int) -> None:
         """Remove a run with all that was seen of it."""
@@ -285,11 +285,11 @@ class Store:
         with self.writing() as connection:
             found = connection.execute(insert(forecasts).values(**values).returning(forecasts.c.id)).scalar_one()
             if run_id is not None:
-                told = {
+                columns = {
                     "forecast_step_seconds": forecast.step_seconds.mid,
                     "forecast_total_seconds": None if total is None else total.mid,
                 }
-                connection.execute(update(runs).where(runs.c.id == run_id).values(**told))
+                connection.execute(update(runs).where(runs.c.id == run_id).values(**columns))
         return StoredForecast(id=found, **values)
 
     def forecasts(self, *, run_id: int | None = None, job_id: int | None = None) -> list[StoredForecast]:

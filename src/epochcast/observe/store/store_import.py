@@ -130,8 +130,8 @@ def _take_run(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> i
     if known is not None:
         reading.run_ids[key] = known.id
         if values["seen_at_seconds"] > known.seen_at_seconds:
-            told = {name: value for name, value in values.items() if name != "name"}
-            connection.execute(update(runs).where(runs.c.id == known.id).values(**told))
+            columns = {name: value for name, value in values.items() if name != "name"}
+            connection.execute(update(runs).where(runs.c.id == known.id).values(**columns))
         return 0
     values["name"] = _free_name(connection, runs, values["name"])
     added = _added(reading, table, values)
@@ -180,13 +180,13 @@ _ADDED = ("pause_seconds", "what")
 
 def _values(run_id: int, row: dict[str, Any]) -> tuple[Any, ...]:
     received, rank, loss = row.pop("received_at_seconds"), row.pop("rank"), row.pop("loss")
-    told = Report(
+    report = Report(
         float(row.pop("step")),
         rank=None if rank < 0 else rank,
         loss=float(loss) if isinstance(loss, str) else loss,
         **row,
     )
-    return ingest.values_of(run_id, told, float(received))
+    return ingest.values_of(run_id, report, float(received))
 
 
 _TAKES: Mapping[str, Callable[[_ImportedRows, Table, dict[str, Any]], int]] = {

@@ -97,12 +97,12 @@ def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
 
     from dataclasses import asdict
 
-    told = {
+    answer = {
         **run.as_dict(),
         "options": None if job is None else dict(job.job),
         "attempts": [{key: value for key, value in asdict(one).items() if key != "run_id"} for one in attempts],
         "observations": rows,
         "progress": None if run.standing is None else run.standing.as_dict(),
     }
-    show(told, as_json, view)
+    show(answer, as_json, view)
     return 0

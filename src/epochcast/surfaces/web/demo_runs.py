@@ -102,11 +102,11 @@ def _tell(store: Store, story: Story, random: Random) -> None:
     run = store.open_run(story.name, job=story.job, job_name=story.name, place=place, started_at_seconds=began)
     store.add_forecast(forecast, run_id=run.id, job_id=run.job_id)
     store.record(run.id, rows)
-    told: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
+    columns: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
     if story.state != "running":
-        store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **told)
+        store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **columns)
     else:
-        store.note(run.id, **told)
+        store.note(run.id, **columns)
 
 
 def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> list[Report]:

@@ -80,11 +80,11 @@ class Live:
             yield "retry: 2000\n\n"
             while True:
                 try:
-                    told = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
+                    texts = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
                     while not listener.events.empty():  # what came at once goes out at once
-                        told.append(listener.events.get_nowait())
-                    self.metrics.events.inc(len(told))
-                    yield "".join(f"event: run\ndata: {text}\n\n" for text in told)
+                        texts.append(listener.events.get_nowait())
+                    self.metrics.events.inc(len(texts))
+                    yield "".join(f"event: run\ndata: {text}\n\n" for text in texts)
                 except TimeoutError:
                     yield ": still here\n\n"
         finally:

@@ -105,8 +105,8 @@ class Ingest:
         except Exception as error:
             self._refuse(group, error)
         else:
-            for one, told in zip(group, kept, strict=True):
-                one.settle(told)
+            for waiting, stored in zip(group, kept, strict=True):
+                waiting.settle(stored)
 
     def _refuse(self, group: Sequence[_Waiting], error: Exception) -> None:
         for one in group:
