@@ -1,7 +1,5 @@
 """`ec.follow`: how a run stands, while its log grows."""
 
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -17,17 +15,13 @@ def lines(first: int, last: int) -> str:
 
 def test_standings_come_while_the_log_grows_and_end_with_the_run(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
-
-    def train() -> None:
-        for first in (1, 21, 61):
-            with log.open("a") as file:
-                file.write(lines(first, {1: 20, 21: 60, 61: 100}[first]))
-            time.sleep(0.3)
-
-    training = threading.Thread(target=train)
-    training.start()
-    standings = list(ec.follow(log, pattern=PATTERN, poll_seconds=0.05))
-    training.join()
+    following = ec.follow(log, pattern=PATTERN, poll_seconds=0.01)
+    standings = []
+    for first, last in ((1, 20), (21, 60), (61, 100)):
+        with log.open("a") as file:
+            file.write(lines(first, last))
+        standings.append(next(following))
+    assert list(following) == []
     assert [standing.step for standing in standings] == [20, 60, 100]
     assert [round(standing.remaining_seconds.mid) for standing in standings] == [40, 20, 0]
     assert [standing.is_done for standing in standings] == [False, False, True]
