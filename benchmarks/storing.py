@@ -46,10 +46,10 @@ def _best(task: Callable[[], object], repeats: int = 3) -> float:
 
 
 def _through_store(database: str) -> float:
+    from epochcast.observe.runs.report import Report
     from epochcast.observe.store.store_opening import migrated, open_store
-    from epochcast.observe.store.store_rows import ObservationRow
 
-    rows = [ObservationRow(float(s), clock_seconds=0.1 * s, step_seconds=0.1, loss=1.0) for s in range(ROWS)]
+    rows = [Report(float(s), clock_seconds=0.1 * s, step_seconds=0.1, loss=1.0) for s in range(ROWS)]
     migrated(database)
     with open_store(database) as store:
 

@@ -19,7 +19,7 @@ SNAPSHOTS = HERE / "snapshots"
 # What `make test-quick` leaves out, by folder or file. Single tests carry the mark `slow` themselves.
 MARKED = {
     "browser": ("surfaces/web/test_browser.py",),
-    "server": ("surfaces/web", "surfaces/cli/test_store_command.py", "observe/runs/recording"),
+    "server": ("surfaces/web", "surfaces/cli/test_store_command.py", "observe/recording"),
     "engine": ("schedule/engines", "measure/bench/test_ray_campaign.py", "observe/store", "decide/handover"),
     "slow": (
         # networks captured, trained, exported or built by the dozen
@@ -41,7 +41,7 @@ MARKED = {
         "predict/forecast/test_memory_laws.py",
         "predict/forecast/test_memory_twins.py",
         "predict/forecast/test_rank_memory.py",
-        "observe/runs/callbacks",
+        "observe/recording/callbacks",
         # whole tables of measurements and models fitted to them
         "measure/fit/test_calibrate.py",
         "measure/evaluate/test_evaluate.py",

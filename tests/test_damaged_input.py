@@ -97,8 +97,8 @@ def test_clocks_of_a_damaged_event_file_are_left_out(odd: float, tmp_path: Path)
     clocks = [1.9e9, 1.9e9 + 10, odd, 1.9e9 + 30, 1.9e9 + 40]
     file = tmp_path / "events.out.tfevents.1"
     file.write_bytes(b"".join(scalar_event("loss", 10 * i, clock, 1.0) for i, clock in enumerate(clocks)))
-    tracker = Tracker(total=100).add_all(read_log(file).observations)
-    json.dumps(tracker.progress().as_dict(), allow_nan=False)
+    tracker = Tracker(total=100).add_all(read_log(file).reports)
+    json.dumps(tracker.standing().as_dict(), allow_nan=False)
 
 
 def test_a_total_that_no_calendar_holds_is_one_line(tmp_path: Path) -> None:
@@ -107,6 +107,6 @@ def test_a_total_that_no_calendar_holds_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "train.log"
     lines = [f"2031-04-05 06:0{i}:00,000 step {i * 10}/99999999999999 loss 0.1" for i in range(6)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    progress = Tracker().add_all(read_log(file).observations).progress()
+    tracker = Tracker().add_all(read_log(file).reports)
     with pytest.raises(BadInput, match="would end after the year 9999"):
-        progress.finish_at(datetime(2031, 4, 5, tzinfo=UTC))
+        tracker.standing(datetime(2031, 4, 5, tzinfo=UTC))

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from epochcast.errors import UnknownOption as UnknownOption
     from epochcast.hardware.device import Device as Device
     from epochcast.interval import Interval as Interval
-    from epochcast.observe.runs.recording.track_loop import track as track
+    from epochcast.observe.logs.follow_log import follow as follow
+    from epochcast.observe.logs.log_reader import read_log as read_log
+    from epochcast.observe.recording.track_loop import track as track
+    from epochcast.observe.runs.standing import Standing as Standing
     from epochcast.predict.forecast.forecast import Forecast as Forecast
     from epochcast.predict.forecast.job import Job as Job
     from epochcast.predict.forecast.job_file import read_job as read_job
@@ -51,6 +54,7 @@ __all__ = [
     "OverLimit",
     "Placement",
     "Session",
+    "Standing",
     "UnknownName",
     "UnknownOption",
     "Where",
@@ -59,12 +63,14 @@ __all__ = [
     "advise",
     "diff",
     "fit",
+    "follow",
     "forecast",
     "inspect",
     "place",
     "plan",
     "read_job",
     "read_jobs",
+    "read_log",
     "scaling",
     "schedule_plan",
     "testing",
@@ -92,13 +98,16 @@ _HOMES = {
     "Interval": "epochcast.interval",
     "Job": "epochcast.predict.forecast.job",
     "Placement": "epochcast.predict.forecast.placement",
+    "Standing": "epochcast.observe.runs.standing",
     "Session": "epochcast.predict.forecast.session",
     "Where": "epochcast.predict.forecast.where",
     "Workload": "epochcast.describe.capture.workload",
     "place": "epochcast.predict.forecast.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),
+    "follow": "epochcast.observe.logs.follow_log",
+    "read_log": "epochcast.observe.logs.log_reader",
     "schedule_plan": "epochcast.queues",
-    "track": "epochcast.observe.runs.recording.track_loop",
+    "track": "epochcast.observe.recording.track_loop",
 }
 
 

@@ -30,7 +30,7 @@ _HOMES = {
 
 def _based(name: str) -> type:
     """The class with the framework's base; of several packages the one that the program has loaded, else the first."""
-    home = import_module(f"epochcast.observe.runs.callbacks.{_HOMES[name]}")
+    home = import_module(f"epochcast.observe.recording.callbacks.{_HOMES[name]}")
     hooks = home.HOOKS
     places = [place.partition(":") for place in home.BASES]
     for package, _, base in sorted(places, key=lambda place: place[0] not in sys.modules):

@@ -13,8 +13,8 @@ from statistics import median
 
 import numpy as np
 
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.drift import LEVEL, DriftWatch
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import History
 
 FACTORS = (1.05, 1.1, 1.2, 1.5)
@@ -39,7 +39,7 @@ class Alarms:
     injected: Mapping[float, tuple[float, float | None]]
 
 
-def spans_of(seen: Sequence[Observation]) -> list[tuple[float, float]]:
+def spans_of(seen: Sequence[Report]) -> list[tuple[float, float]]:
     """Steps and seconds between reports, as the watch is given them."""
     history = History()
     return [span for one in seen if (span := history.add(one)) is not None and span[1] > 0]

@@ -7,7 +7,7 @@ its own time had passed; all that stands before in the file is known as well.
 
 from collections.abc import Iterator, Sequence
 
-from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import History
 from studies.track.replay import PERCENTS, Case, End, Log, case_at
 
@@ -28,7 +28,7 @@ def attempt_cases(log: Log) -> Iterator[Case]:
         yield case_at(log.row, percent, log.seen[:count], history, end)
 
 
-def _cuts(seen: Sequence[Observation], attempt: int) -> Iterator[tuple[int, int, End]]:
+def _cuts(seen: Sequence[Report], attempt: int) -> Iterator[tuple[int, int, End]]:
     """Reports known at each cut of an attempt, and what is asked there."""
     timed = [
         (place, one.step, one.clock_seconds)

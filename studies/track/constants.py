@@ -14,8 +14,8 @@ from epochcast.errors import EpochcastError
 from epochcast.observe.runs import pace, pauses
 from epochcast.observe.runs import pace_change as change
 from epochcast.observe.runs import remaining_time as remaining
+from epochcast.observe.runs import remaining_time as unseen
 from epochcast.observe.runs import report_spans as spans
-from epochcast.observe.runs import unseen_pauses as unseen
 from epochcast.observe.runs.run_history import History
 from studies.track.replay import Log
 

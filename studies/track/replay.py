@@ -21,8 +21,8 @@ from typing import Literal
 
 from epochcast.errors import EpochcastError
 from epochcast.observe.logs.log_reader import LogReader
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.remaining_time import doubt_of, remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import History
 
 PERCENTS = (1, 5, 10, 25, 50)
@@ -81,7 +81,7 @@ class Log:
     """One log of the index: what was read of it, and how many of its reports were known at each cut."""
 
     row: Mapping[str, str]
-    seen: Sequence[Observation]
+    seen: Sequence[Report]
     known: Mapping[int, int]
 
 
@@ -101,7 +101,7 @@ def read(row: Mapping[str, str], data: bytes) -> Log:
         if row[f"cut_bytes_{percent}"] and row[f"t_at_{percent}"]
     }
     reader, position = LogReader(), 0
-    seen: list[Observation] = []
+    seen: list[Report] = []
     known: dict[int, int] = {}
     for percent, cut in cuts.items():
         seen += [*reader.feed(data[position:cut]), *reader.flush()]
@@ -133,7 +133,7 @@ def cases(log: Log) -> Iterator[Case]:
             yield case_at(row, percent, seen[:count], history, end)
 
 
-def _history(seen: Sequence[Observation]) -> History:
+def _history(seen: Sequence[Report]) -> History:
     history = History()
     for one in seen:
         history.add(one)
@@ -155,7 +155,7 @@ class End:
     asked: Asked = "end"
 
 
-def case_at(row: Mapping[str, str], percent: int, seen: Sequence[Observation], history: History, end: End) -> Case:
+def case_at(row: Mapping[str, str], percent: int, seen: Sequence[Report], history: History, end: End) -> Case:
     """What each method says from what was seen."""
     reports, total_steps = _reports(seen), end.total_steps
     told = {name: rival(reports, total_steps) for name, rival in RIVALS.items()}
@@ -186,7 +186,7 @@ def case_at(row: Mapping[str, str], percent: int, seen: Sequence[Observation], h
     )
 
 
-def _reports(seen: Sequence[Observation]) -> list[tuple[float, float]]:
+def _reports(seen: Sequence[Report]) -> list[tuple[float, float]]:
     """(step, clock) of the training reports of the last attempt, growing in both."""
     found: list[tuple[float, float]] = []
     timed = [one for one in seen if one.phase == "train" and one.clock_seconds is not None]
@@ -200,7 +200,7 @@ def _reports(seen: Sequence[Observation]) -> list[tuple[float, float]]:
     return found
 
 
-def _own_eta(seen: Sequence[Observation], total_steps: float) -> float | None:
+def _own_eta(seen: Sequence[Report], total_steps: float) -> float | None:
     """What the last line expects, for the steps that there really are where it expects another number of them."""
     told = [one for one in seen if one.phase == "train" and one.remaining_seconds is not None]
     if not told or told[-1].remaining_seconds is None:

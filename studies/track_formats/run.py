@@ -15,7 +15,7 @@ from pathlib import Path
 
 from epochcast.errors import EpochcastError
 from epochcast.observe.logs.log_reader import Log, read_log
-from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.report import Report
 from studies.track_formats.without import own_format, reader_without
 
 NEEDS_DATA = False
@@ -98,7 +98,7 @@ def score(folder: Path, entry: dict[str, str], read: Callable[[Path], Log] = rea
     units = [1.0, 1 / last.steps_per_epoch] if last.steps_per_epoch else [1.0]  # the index counts some logs in epochs
     done, total, seconds = (number(entry[name]) for name in ("done_at_end", "announced_total", "true_total_seconds"))
     ours_seconds = run_seconds(log, train, entry["has_timestamps"] == "absolute" or log.started_at_seconds is not None)
-    ours_total = next((seen.total_steps for seen in reversed(log.observations) if seen.total_steps is not None), None)
+    ours_total = next((seen.total_steps for seen in reversed(log.reports) if seen.total_steps is not None), None)
     return Row(
         entry["file"],
         entry["format"],
@@ -111,20 +111,18 @@ def score(folder: Path, entry: dict[str, str], read: Callable[[Path], Log] = rea
     )
 
 
-def training(log: Log) -> list[Observation]:
-    train = [seen for seen in log.observations if seen.phase == "train"]
+def training(log: Log) -> list[Report]:
+    train = [seen for seen in log.reports if seen.phase == "train"]
     return [seen for seen in train if seen.rank == train[0].rank]
 
 
-def run_seconds(log: Log, train: Sequence[Observation], is_stamped: bool) -> float | None:
+def run_seconds(log: Log, train: Sequence[Report], is_stamped: bool) -> float | None:
     """From the first training line to the last where they are dated; all that the log says has passed otherwise."""
     if is_stamped:
         clock = [seen.clock_seconds for seen in train if seen.clock_seconds is not None]
         return clock[-1] - clock[0] if clock else None
     clock = [
-        seen.clock_seconds
-        for seen in log.observations
-        if seen.clock_seconds is not None and seen.phase in ("train", "end")
+        seen.clock_seconds for seen in log.reports if seen.clock_seconds is not None and seen.phase in ("train", "end")
     ]
     return clock[-1] if clock else None
 

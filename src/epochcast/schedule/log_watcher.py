@@ -5,19 +5,20 @@
 What is seen is kept as a run of the store, QUEUE/JOB, with an attempt per start; `epochcast runs` shows it.
 """
 
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.observe.logs.log_follower import LogFollower
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_prior import Prior
-from epochcast.observe.runs.stored_run import KeptRun, row_of
+from epochcast.observe.runs.run_watch import RunWatch
+from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.total_steps import total_of
-from epochcast.observe.runs.tracker import Progress, Tracker
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import Attempt, ObservationRow, RunPlace, RunRow
+from epochcast.observe.store.store_rows import Attempt, RunPlace, RunRow
+from epochcast.observe.store.stored_run import StoredRun
 from epochcast.schedule.queue_rows import JobStart, KeptJob
 
 # What a forecast that was given as a number may be off by (a factor): the run itself says soon.
@@ -42,50 +43,36 @@ class Sight:
 class LogWatch:
     """The log of one start."""
 
-    store: Store
     run: RunRow
     start: JobStart
     follower: LogFollower
-    tracker: Tracker = field(default_factory=Tracker)
+    watch: RunWatch
     last: Sight | None = None
 
     def look(self, kept: KeptJob, now_at_seconds: float) -> Sight | None:
         """What is new since the last look; None where nothing is."""
-        seen = self.follower.look()
-        if not seen:
+        if not self.watch.read():
             return None
-        self.tracker.add_all(seen)
-        rows: list[ObservationRow] = [row_of(one)._replace(attempt=self.start.attempt) for one in seen]
-        self.store.record(self.run.id, rows)
-        progress = self._progress(kept)
-        if progress is None:
-            return None
-        recognition = self.follower.reader.recognition
-        told = {
-            **progress.as_dict(),
-            "format": None if recognition is None else recognition.name,
-            "finish_at": _finish(progress),
-        }
-        KeptRun(self.store, self.run).tell(self.tracker, progress, told, now_at_seconds)
-        self.last = self._sight(kept, progress)
-        return self.last
-
-    def _progress(self, kept: KeptJob) -> Progress | None:
+        tracker = self.watch.tracker
         try:
-            total = total_of(self.tracker.history).steps
-            forecast = kept.job.seconds[self.start.choice]
-            told = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, TOLD_FACTOR)
-            self.tracker.past = Prior(told.scaled(1 / total), told_by="the queue")
-            return self.tracker.progress()
+            tracker.past = self._prior(kept, total_of(tracker.history).steps)
+            standing = self.watch.tell(now_at_seconds)
         except BadInput:  # no step yet, or nobody said how many there are
             return None
+        self.last = None if standing is None else self._sight(kept, standing)
+        return self.last
 
-    def _sight(self, kept: KeptJob, progress: Progress) -> Sight:
-        left = max(0.0, 1.0 - progress.fraction)
+    def _prior(self, kept: KeptJob, total_steps: float) -> Prior:
+        forecast = kept.job.seconds[self.start.choice]
+        seconds = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, TOLD_FACTOR)
+        return Prior(seconds.scaled(1 / total_steps), told_by="the queue")
+
+    def _sight(self, kept: KeptJob, standing: Standing) -> Sight:
+        left = max(0.0, 1.0 - standing.fraction)
         forecast = kept.job.seconds[self.start.choice].mid
-        pace = progress.remaining_seconds.mid / (left * forecast) if left > 0 and not progress.is_done else kept.pace
-        is_observed = progress.left.prior_weight < OWN_WEIGHT
-        return Sight(left, pace, is_observed, progress.is_done, progress.step, progress.total.steps)
+        pace = standing.remaining_seconds.mid / (left * forecast) if left > 0 and not standing.is_done else kept.pace
+        is_observed = standing.prior_weight < OWN_WEIGHT
+        return Sight(left, pace, is_observed, standing.is_done, standing.step, standing.total_steps)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -103,7 +90,18 @@ def watch(store: Store, queue: str, kept: KeptJob, start: JobStart, log: Path, e
             started_at_seconds=start.asked_at_seconds,
         )
     )  # fmt: skip
-    return LogWatch(store, run, start, LogFollower(log))
+    follower, stored = LogFollower(log), StoredRun(store, run)
+
+    def look() -> list[Report]:
+        reports = follower.look()
+        store.record(run.id, [report._replace(attempt=start.attempt) for report in reports])
+        return reports
+
+    def write(standing: Standing, reported_at_seconds: float) -> None:
+        stored.format = follower.reader.format
+        stored.write(standing, reported_at_seconds)
+
+    return LogWatch(run, start, follower, RunWatch(look, sinks=[write]))
 
 
 def note_end(store: Store, watched: LogWatch, state: str, run_state: str, exit_code: int | None, at: float) -> None:
@@ -111,7 +109,3 @@ def note_end(store: Store, watched: LogWatch, state: str, run_state: str, exit_c
     store.put_attempt(Attempt(watched.run.id, watched.start.attempt, state, ended_at_seconds=at, exit_code=exit_code))
     over = at if run_state in ("ended", "failed") else None
     store.note(watched.run.id, state=run_state, ended_at_seconds=over)
-
-
-def _finish(progress: Progress) -> str:
-    return progress.finish_at(datetime.now(UTC)).isoformat(timespec="seconds")

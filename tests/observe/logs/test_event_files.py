@@ -70,7 +70,7 @@ def test_the_training_curve_counts_and_validation_does_not(tmp_path: Path) -> No
         events.append(scalar_event("train/loss", step, 1.9e9 + step, 0.5))
     path.write_bytes(b"".join(events))
     log = read_log(path)
-    train = [seen for seen in log.observations if seen.phase == "train"]
+    train = [seen for seen in log.reports if seen.phase == "train"]
     assert [(seen.step, seen.attempt) for seen in train] == [(step, 0) for step in range(10, 110, 10)]
     assert (train[-1].clock_seconds or 0) - (train[0].clock_seconds or 0) == pytest.approx(90.0)
     assert log.recognition.name == "tfevents"

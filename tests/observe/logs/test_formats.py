@@ -12,7 +12,7 @@ from tests.observe.logs.variants_vision import VISION
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.logs.formats.format_table import FORMATS, find_format
 from epochcast.observe.logs.log_reader import LogReader
-from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.report import Report
 
 ALL = (*SHAPES, *VISION, *LANGUAGE, *LIBRARIES, *MORE)
 
@@ -20,7 +20,7 @@ every_shape = every("shape", SHAPES, ids=lambda shape: shape.name)
 every_one = every("shape", ALL, ids=lambda shape: shape.name)
 
 
-def read(text: str, chunk_bytes: int = 1 << 20, pattern: str | None = None) -> tuple[LogReader, list[Observation]]:
+def read(text: str, chunk_bytes: int = 1 << 20, pattern: str | None = None) -> tuple[LogReader, list[Report]]:
     reader = LogReader(pattern=pattern)
     data = text.encode()
     found = [seen for at in range(0, len(data), chunk_bytes) for seen in reader.feed(data[at : at + chunk_bytes])]

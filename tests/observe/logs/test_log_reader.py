@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.observe.logs.log_follower import LogFollower, follow
+from epochcast.observe.logs.log_follower import LogFollower
 from epochcast.observe.logs.log_lines import LONGEST_LINE_BYTES
 from epochcast.observe.logs.log_reader import LogReader, NoTraining, candidate_lines, read_log
-from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.report import Report
 
 LINE = "2031-05-03 20:{:02d}:{:02d},000 - mmdet - INFO - Iter [{}/900]\tlr: 2e-02, time: 0.5, data_time: 0.1\n"
 
@@ -22,7 +22,7 @@ def log_lines(first: int, last: int) -> bytes:
     return "".join(LINE.format(n // 60, n % 60, n) for n in range(first, last + 1)).encode()
 
 
-def steps(found: list[Observation]) -> list[float]:
+def steps(found: list[Report]) -> list[float]:
     return [seen.step for seen in found]
 
 
@@ -84,7 +84,7 @@ def test_a_packed_file_reads_like_a_plain_one(tmp_path: Path) -> None:
     plain, packed = tmp_path / "train.log", tmp_path / "train.log.gz"
     plain.write_bytes(log_lines(1, 30))
     packed.write_bytes(gzip.compress(log_lines(1, 30)))
-    assert read_log(plain).observations == read_log(packed).observations
+    assert read_log(plain).reports == read_log(packed).reports
     assert read_log(plain).recognition.name == "mmcv_text"
     assert read_log(plain).started_at_seconds == pytest.approx(1935604801.0)
 
@@ -93,7 +93,7 @@ def test_a_packed_file_that_is_cut_gives_what_it_holds(tmp_path: Path) -> None:
     cut = tmp_path / "cut.log.gz"
     data = b"".join(log_lines(n, n) + os.urandom(900).hex().encode() + b"\n" for n in range(1, 2000))
     cut.write_bytes(gzip.compress(data)[:-20_000])
-    assert len(read_log(cut).observations) > 500
+    assert len(read_log(cut).reports) > 500
 
 
 def test_an_empty_file_and_one_without_training_say_so(tmp_path: Path) -> None:
@@ -108,13 +108,7 @@ def test_an_empty_file_and_one_without_training_say_so(tmp_path: Path) -> None:
 
 def test_following_survives_rotation_truncation_and_absence(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    looks: list[list[float]] = []
-    watching = follow(path, poll_seconds=0.0, is_over=lambda: len(looks) >= 6)
-
-    def look() -> list[float]:
-        looks.append(steps(next(watching)[1]))
-        return looks[-1]
-
+    look = looker(path)
     assert look() == []  # not there yet
     path.write_bytes(log_lines(1, 3))
     assert look() == [1, 2, 3]
@@ -146,8 +140,8 @@ def test_a_log_of_one_line_is_read_when_asked_to_decide() -> None:
 
 
 def looker(path: Path) -> Callable[[], list[float]]:
-    watching = follow(path, poll_seconds=0.0)
-    return lambda: steps(next(watching)[1])
+    follower = LogFollower(path)
+    return lambda: steps(follower.look())
 
 
 def test_what_was_written_last_before_a_rotation_is_read(tmp_path: Path) -> None:
@@ -233,7 +227,7 @@ def test_lines_without_times_are_timed_by_when_they_come(tmp_path: Path, monkeyp
     assert found[-1][-1] == (50, 20.0)
 
 
-def sampled(text: bytes, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch, exact: int = 100) -> list[Observation]:
+def sampled(text: bytes, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch, exact: int = 100) -> list[Report]:
     monkeypatch.setattr("epochcast.observe.logs.line_sampling.EXACT_REPORTS", exact)
     monkeypatch.setattr("epochcast.observe.logs.line_sampling.EXACT_LINES", 4 * exact)
     reader = LogReader()

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from epochcast.interval import Interval
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.drift import DriftWatch, steadiness
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.step_parts import StepParts
@@ -67,8 +67,8 @@ def test_one_slow_rank_is_named() -> None:
     for step in range(0, 300, 10):
         for rank in range(4):
             seconds = 0.9 if rank == 2 else 0.5
-            tracker.add(Observation(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds))
-    assert tracker.progress().reasons == ("rank 2 is slow: 1.80 times the median",)
+            tracker.add(Report(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds))
+    assert tracker.standing().reasons == ("rank 2 is slow: 1.80 times the median",)
     assert tracker.history.reports == 30
 
 
@@ -78,9 +78,9 @@ def test_a_rank_that_slows_down_is_told_apart() -> None:
     for step in range(0, 4001, 10):
         for rank in range(3):
             seconds = 0.7 if rank == 1 and step > 2000 else 0.5
-            tracker.add(Observation(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds + 0.0001))
-    [(rank, drift)] = tracker.progress().rank_drifts.items()
-    assert rank == 1
+            tracker.add(Report(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds + 0.0001))
+    [drift] = tracker.standing().rank_drifts
+    assert drift.rank == 1
     assert drift.ratio == pytest.approx(1.4, rel=0.01)
     assert drift.since_step == pytest.approx(2000, abs=20)
 
@@ -92,9 +92,9 @@ def slowed(data_seconds_after: float) -> tuple[str, ...]:
         is_slow = step > 2000
         clock += 10 * (0.8 if is_slow else 0.5)
         data = data_seconds_after if is_slow else 0.05
-        seen = Observation(step=step, clock_seconds=clock, step_seconds=0.8 if is_slow else 0.5, data_seconds=data)
+        seen = Report(step=step, clock_seconds=clock, step_seconds=0.8 if is_slow else 0.5, data_seconds=data)
         tracker.add(seen)
-    return tracker.progress().reasons
+    return tracker.standing().reasons
 
 
 def test_a_slowdown_with_constant_waiting_for_data_is_throttling() -> None:
@@ -119,11 +119,11 @@ def test_what_exceeds_the_forecast_is_put_down_to_what_the_log_tells(
     forecast = Forecast("own", "V100", step_seconds=Interval(0.45, 0.5, 0.55), step_parts=parts)
     tracker = Tracker(total=10_000, forecast=forecast)
     for step in range(0, 2001, 10):
-        tracker.add(Observation(step=step, clock_seconds=step + 0.1, step_seconds=1.0, data_seconds=data_seconds))
-    assert tracker.progress().reasons[-1].startswith("slower than forecast: ")
-    assert f"of the excess is {said}" in tracker.progress().reasons[-1]
-    assert tracker.progress().against_forecast == pytest.approx(2, rel=0.05)
-    assert ("does not separate" in tracker.progress().reasons[-1]) is (comm > 0)
+        tracker.add(Report(step=step, clock_seconds=step + 0.1, step_seconds=1.0, data_seconds=data_seconds))
+    assert tracker.standing().reasons[-1].startswith("slower than forecast: ")
+    assert f"of the excess is {said}" in tracker.standing().reasons[-1]
+    assert tracker.standing().against_forecast == pytest.approx(2, rel=0.05)
+    assert ("does not separate" in tracker.standing().reasons[-1]) is (comm > 0)
 
 
 def test_noise_that_lasts_for_minutes_is_no_change_after_the_fact() -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from epochcast.errors import BadInput
 from epochcast.observe.logs.log_metric import MetricReader
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.early_stopping import StoppingRule, StoppingWatch
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.tracker import Tracker
 
 
@@ -68,16 +68,16 @@ def test_the_interval_reaches_from_the_end_of_patience_to_the_total() -> None:
     """Ten epochs of a hundred of a hundred steps at half a second; the best was two epochs ago, patience is four."""
     tracker = Tracker(total=10_000, stopping=StoppingWatch(StoppingRule(4)))
     for step in range(0, 1001, 10):
-        tracker.add(Observation(step=step, clock_seconds=0.5 * step + 0.1))
+        tracker.add(Report(step=step, clock_seconds=0.5 * step + 0.1))
     for loss in (9, 8, 7, 6, 5, 4, 3, 2, 2.5, 2.5):
         assert tracker.stopping is not None
         tracker.stopping.add(loss)
-    progress = tracker.progress()
-    assert progress.stop_step is not None
-    assert progress.stop_step.low == pytest.approx(1200)
-    assert progress.remaining_seconds.low <= 100 < progress.remaining_seconds.mid < 4500
-    told = progress.as_dict()["early_stopping"]
-    assert (told["waited"], told["patience"], told["best"], told["has_stopped"]) == (2, 4, 2, False)
+    standing = tracker.standing()
+    early = standing.early_stopping
+    assert early is not None and early.stop_step is not None
+    assert early.stop_step.low == pytest.approx(1200)
+    assert standing.remaining_seconds.low <= 100 < standing.remaining_seconds.mid < 4500
+    assert (early.waited, early.patience, early.best, early.has_stopped) == (2, 4, 2, False)
 
 
 LINES = {

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.interval import Interval
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.interruptions import Interruption, count_at, interruptions_to_come
 from epochcast.observe.runs.remaining_time import remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import History
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.predict.forecast.forecast import Forecast
@@ -36,18 +36,18 @@ def test_more_steps_never_have_fewer_interruptions(seen: int, left: float, more:
     assert fewer <= longer
 
 
-def attempts(ends: list[int], total: int | None = None) -> list[Observation]:
+def attempts(ends: list[int], total: int | None = None) -> list[Report]:
     """Each begins fifty steps before the last one's end, an hour later; one second per step."""
     seen, clock, begin = [], 0.5, 0
     for attempt, end in enumerate(ends):
         for step in range(begin, end + 1, 10):
-            seen.append(Observation(step=step, clock_seconds=clock + step - begin, attempt=attempt, total_steps=total))
+            seen.append(Report(step=step, clock_seconds=clock + step - begin, attempt=attempt, total_steps=total))
         clock += end - begin + 3600
         begin = max(0, end - 50)
     return seen
 
 
-def history_of(seen: list[Observation]) -> History:
+def history_of(seen: list[Report]) -> History:
     history = History()
     for one in seen:
         history.add(one)
@@ -62,7 +62,7 @@ def test_a_run_that_broke_off_thrice_will_again() -> None:
 
 def test_another_run_in_the_same_file_is_no_interruption() -> None:
     seen = attempts([500], total=500)
-    seen += [Observation(step=n, clock_seconds=9000 + n, attempt=1, total_steps=500) for n in range(0, 201, 10)]
+    seen += [Report(step=n, clock_seconds=9000 + n, attempt=1, total_steps=500) for n in range(0, 201, 10)]
     history = history_of(seen)
     assert (history.restarts, history.interruptions) == (1, [])
     assert remaining(history, 500).remaining_seconds.mid == pytest.approx(300, rel=0.01)
@@ -71,14 +71,14 @@ def test_another_run_in_the_same_file_is_no_interruption() -> None:
 def test_an_attempt_on_another_machine_has_its_own_pace() -> None:
     """One second per step before the restart, a quarter after it."""
     seen = attempts([2000])
-    seen += [Observation(step=n, clock_seconds=9000 + n / 4, attempt=1) for n in range(2000, 2101, 10)]
+    seen += [Report(step=n, clock_seconds=9000 + n / 4, attempt=1) for n in range(2000, 2101, 10)]
     left = remaining(history_of(seen), 4000)
     assert left.step_seconds == pytest.approx(0.25, rel=0.01)
 
 
 def test_nobody_pays_while_nothing_runs() -> None:
     forecast = Forecast("own", "V100", step_seconds=Interval(0.9, 1.0, 1.1), dollars_per_hour=3600.0)
-    progress = Tracker(total=4000, forecast=forecast).add_all(attempts([500, 1000, 1500, 2000])).progress()
+    progress = Tracker(total=4000, forecast=forecast).add_all(attempts([500, 1000, 1500, 2000])).standing()
     assert progress.dollars_so_far == pytest.approx(2150, rel=0.01)
     assert progress.dollars_in_all is not None
     assert progress.dollars_in_all.mid == pytest.approx(2150 + 2000 + 50 * 3, rel=0.05)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.pace_change import LEAST_SPANS, lasting_change
 from epochcast.observe.runs.remaining_time import remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.report_spans import Spans
 from epochcast.observe.runs.run_history import History
 
@@ -52,7 +52,7 @@ def test_after_a_data_stall_began_the_rest_is_told_at_the_new_pace() -> None:
     """1 s a step for 400 steps and 3 s from there on, asked 100 steps later; the mean so far is 1.4 s."""
     history = History()
     for step in range(0, 501, 5):
-        history.add(Observation(step=step, clock_seconds=0.5 + step + 2 * max(0, step - 400)))
+        history.add(Report(step=step, clock_seconds=0.5 + step + 2 * max(0, step - 400)))
     left = remaining(history, 1000)
     assert left.remaining_seconds.mid == pytest.approx(1500, rel=0.01)
     assert left.pauses_seen == 0

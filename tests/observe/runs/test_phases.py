@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.phases import Phases
 from epochcast.observe.runs.remaining_time import remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import History
 
 GROWING = Phases.parse("0:1,500:2,1000:3")
@@ -16,7 +16,7 @@ def seen_until(step: int, pause_every: int = 0) -> History:
     for n in range(step + 1):
         clock += (1 + (n > 500) + (n > 1000)) if n else 0.0
         if n % 10 == 0:
-            history.add(Observation(step=n, clock_seconds=clock))
+            history.add(Report(step=n, clock_seconds=clock))
         if pause_every and n and n % pause_every == 0:
             clock += 60.0
     return history

@@ -6,28 +6,28 @@ from hypothesis import strategies as st
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.remaining_time import remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import MOST_SPANS, History
 from epochcast.observe.runs.run_prior import Prior
 
 
-def history_of(observations: Iterable[Observation]) -> History:
+def history_of(observations: Iterable[Report]) -> History:
     history = History()
     for seen in observations:
         history.add(seen)
     return history
 
 
-def steady(steps: int, step_seconds: float = 0.5, every: int = 10) -> Iterator[Observation]:
-    return (Observation(step=n, clock_seconds=n * step_seconds) for n in range(0, steps + 1, every))
+def steady(steps: int, step_seconds: float = 0.5, every: int = 10) -> Iterator[Report]:
+    return (Report(step=n, clock_seconds=n * step_seconds) for n in range(0, steps + 1, every))
 
 
-def validating(steps: int, period: int = 1000, pause_seconds: float = 60.0) -> Iterator[Observation]:
+def validating(steps: int, period: int = 1000, pause_seconds: float = 60.0) -> Iterator[Report]:
     """Half a second per step, a report every ten steps, and a pause after every `period` steps."""
     for n in range(0, steps + 1, 10):
         pauses = max(0, (n - 1) // period) if n else 0
-        yield Observation(step=n, clock_seconds=0.5 * n + pause_seconds * pauses + 0.25)
+        yield Report(step=n, clock_seconds=0.5 * n + pause_seconds * pauses + 0.25)
 
 
 def test_a_steady_run_goes_on_as_it_was() -> None:
@@ -54,8 +54,8 @@ def test_just_before_a_pause_the_plain_mean_is_further_off() -> None:
 
 def test_compilation_is_not_counted_again() -> None:
     """The first ten steps take two minutes more than the others."""
-    seen = [Observation(step=0, clock_seconds=0.1)]
-    seen += [Observation(step=n, clock_seconds=120.1 + 0.5 * n) for n in range(10, 210, 10)]
+    seen = [Report(step=0, clock_seconds=0.1)]
+    seen += [Report(step=n, clock_seconds=120.1 + 0.5 * n) for n in range(10, 210, 10)]
     left = remaining(history_of(seen), 1000)
     assert left.remaining_seconds.mid == pytest.approx(800 * 0.5 + 10 * 0.5, rel=0.02)
     assert left.start_seconds == pytest.approx(120, rel=0.05)
@@ -63,7 +63,7 @@ def test_compilation_is_not_counted_again() -> None:
 
 def test_a_pace_that_changed_is_followed() -> None:
     """1 s per step for 300 steps, then 2 s for 300: the rest takes 2 s."""
-    seen = [Observation(step=n, clock_seconds=0.5 + n + max(0, n - 300)) for n in range(0, 601, 5)]
+    seen = [Report(step=n, clock_seconds=0.5 + n + max(0, n - 300)) for n in range(0, 601, 5)]
     left = remaining(history_of(seen), 1000).remaining_seconds
     assert left.mid / 400 > 1.6  # the mean so far is 1.5
     assert left.holds(800)
@@ -72,7 +72,7 @@ def test_a_pace_that_changed_is_followed() -> None:
 def test_one_absence_is_not_expected_again() -> None:
     """A machine was away for ten hours between minutes of validation."""
     seen = [
-        Observation(step=one.step, clock_seconds=(one.clock_seconds or 0) + 36_000 * (one.step > 2500))
+        Report(step=one.step, clock_seconds=(one.clock_seconds or 0) + 36_000 * (one.step > 2500))
         for one in validating(5000)
     ]
     left = remaining(history_of(seen), 10_000).remaining_seconds.mid
@@ -80,8 +80,8 @@ def test_one_absence_is_not_expected_again() -> None:
 
 
 def test_replayed_steps_are_pace_and_down_time_is_not() -> None:
-    first = [Observation(step=n, clock_seconds=0.5 * n + 0.1) for n in range(0, 501, 10)]
-    again = [Observation(step=n, clock_seconds=9000.1 + 0.5 * (n - 400), attempt=1) for n in range(400, 601, 10)]
+    first = [Report(step=n, clock_seconds=0.5 * n + 0.1) for n in range(0, 501, 10)]
+    again = [Report(step=n, clock_seconds=9000.1 + 0.5 * (n - 400), attempt=1) for n in range(400, 601, 10)]
     history = history_of([*first, *again])
     assert (history.restarts, history.replayed_steps) == (1, 100)
     assert history.down_seconds == pytest.approx(9000 - 250)
@@ -89,8 +89,8 @@ def test_replayed_steps_are_pace_and_down_time_is_not() -> None:
 
 
 def test_a_clock_set_back_begins_anew() -> None:
-    seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1) for n in range(0, 301, 10)]
-    seen += [Observation(step=n, clock_seconds=0.5 * (n - 300)) for n in range(310, 601, 10)]
+    seen = [Report(step=n, clock_seconds=0.5 * n + 0.1) for n in range(0, 301, 10)]
+    seen += [Report(step=n, clock_seconds=0.5 * (n - 300)) for n in range(310, 601, 10)]
     history = history_of(seen)
     assert history.clock_jumps == 1
     assert remaining(history, 1000).remaining_seconds.mid == pytest.approx(200, rel=0.01)
@@ -98,24 +98,24 @@ def test_a_clock_set_back_begins_anew() -> None:
 
 def test_a_clock_that_wavers_is_not_counted_twice() -> None:
     """Now and then it reads two seconds less than before."""
-    seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1 - 7 * (n % 50 == 40)) for n in range(0, 601, 10)]
+    seen = [Report(step=n, clock_seconds=0.5 * n + 0.1 - 7 * (n % 50 == 40)) for n in range(0, 601, 10)]
     history = history_of(seen)
     assert history.elapsed_seconds == pytest.approx(300.1)
     assert remaining(history, 1000).remaining_seconds.mid == pytest.approx(200, rel=0.02)
 
 
 def test_without_a_clock_printed_step_times_count() -> None:
-    seen = [Observation(step=n, step_seconds=0.5) for n in range(0, 201, 10)]
+    seen = [Report(step=n, step_seconds=0.5) for n in range(0, 201, 10)]
     assert remaining(history_of(seen), 1000).remaining_seconds.mid == pytest.approx(400, rel=0.005)
 
 
 def test_reports_without_time_do_not_make_steps_free() -> None:
-    seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1 if n % 50 == 0 else None) for n in range(0, 401, 10)]
+    seen = [Report(step=n, clock_seconds=0.5 * n + 0.1 if n % 50 == 0 else None) for n in range(0, 401, 10)]
     assert remaining(history_of(seen), 1000).remaining_seconds.mid == pytest.approx(300, rel=0.01)
 
 
 def test_the_forecast_answers_before_the_first_step() -> None:
-    history = history_of([Observation(step=0, clock_seconds=0.0)])
+    history = history_of([Report(step=0, clock_seconds=0.0)])
     left = remaining(history, 1000, Prior(Interval(0.4, 0.5, 0.7)))
     assert left.remaining_seconds.mid == pytest.approx(500, rel=0.03)
     assert left.prior_weight == 1.0
@@ -136,7 +136,7 @@ def test_the_log_outvotes_the_forecast() -> None:
 def test_memory_is_bounded_and_pauses_survive() -> None:
     """40,000 reports, a minute after every 4,000 steps: ten times as many as are kept."""
     steps = 40_000
-    seen = (Observation(step=n, clock_seconds=0.5 * n + 60 * ((n - 1) // 4000) + 0.25) for n in range(1, steps + 1))
+    seen = (Report(step=n, clock_seconds=0.5 * n + 60 * ((n - 1) // 4000) + 0.25) for n in range(1, steps + 1))
     history = history_of(seen)
     assert len(history.spans()) < MOST_SPANS
     left = remaining(history, 2 * steps).remaining_seconds.mid
@@ -145,7 +145,7 @@ def test_memory_is_bounded_and_pauses_survive() -> None:
 
 def test_an_epoch_that_has_not_ended_yet_will_cost_something() -> None:
     def told(steps: int) -> float:
-        seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1, steps_per_epoch=500) for n in range(0, steps + 1, 10)]
+        seen = [Report(step=n, clock_seconds=0.5 * n + 0.1, steps_per_epoch=500) for n in range(0, steps + 1, 10)]
         return remaining(history_of(seen), 5000).remaining_seconds.mid / (5000 - steps)
 
     assert told(400) == pytest.approx(0.5 * 1.02, rel=0.001)
@@ -168,21 +168,21 @@ def test_a_slower_clock_only_scales_the_answer(pace: float, reports: int, scale:
     """Units cancel: every time twice as long, and so is what is left."""
 
     def told(factor: float) -> float:
-        seen = [Observation(step=10 * n, clock_seconds=factor * (10 * n * pace + 0.0137)) for n in range(reports)]
+        seen = [Report(step=10 * n, clock_seconds=factor * (10 * n * pace + 0.0137)) for n in range(reports)]
         return remaining(history_of(seen), 10_000).remaining_seconds.mid
 
     assert told(scale) == pytest.approx(scale * told(1.0), rel=0.02)
 
 
-def recorded(steps: int, period: int, seconds: float, what: str) -> Iterator[Observation]:
+def recorded(steps: int, period: int, seconds: float, what: str) -> Iterator[Report]:
     """Half a second a step, reported every ten; after every `period` steps a recorded pause, shorter than a report."""
     clock = 0.25
     for step in range(0, steps + 1, 10):
         clock += 5.0 * (step > 0)
-        yield Observation(step=step, clock_seconds=clock)
+        yield Report(step=step, clock_seconds=clock)
         if step and step % period == 0:
             clock += seconds
-            yield Observation(step=step, clock_seconds=clock, phase="validation", pause_seconds=seconds, what=what)
+            yield Report(step=step, clock_seconds=clock, phase="validation", pause_seconds=seconds, what=what)
 
 
 def test_recorded_pauses_are_counted_as_they_were_up_to_the_last_step() -> None:
@@ -201,7 +201,7 @@ def test_two_slow_spans_side_by_side_are_not_expected_at_every_step() -> None:
     def clock(step: int) -> float:
         return 0.25 + 0.5 * step + 20 * (step >= 495) + 20 * (step >= 500)
 
-    seen = [Observation(step=step, clock_seconds=clock(step)) for step in range(0, 501, 5)]
+    seen = [Report(step=step, clock_seconds=clock(step)) for step in range(0, 501, 5)]
     assert remaining(history_of(seen), 1000).pause_seconds < 60
 
 
@@ -212,15 +212,14 @@ def test_an_interval_is_wider_where_the_run_was_watched_for_seconds_only() -> No
     assert short.high / short.mid > 1.5 * long.high / long.mid
 
 
-def runs_in_one_file(first_total: float, second_total: float) -> list[Observation]:
+def runs_in_one_file(first_total: float, second_total: float) -> list[Report]:
     """A run of 0.01 s a step that ends, and another one of 2 s a step that begins at its first step."""
     first = [
-        Observation(step=n, clock_seconds=0.01 * n, total_steps=first_total) for n in range(0, int(first_total) + 1, 50)
+        Report(step=n, clock_seconds=0.01 * n, total_steps=first_total) for n in range(0, int(first_total) + 1, 50)
     ]
     began = 0.01 * first_total + 20
     second = [
-        Observation(step=n, clock_seconds=began + 2.0 * n + 0.25, total_steps=second_total, attempt=1)
-        for n in range(1, 4)
+        Report(step=n, clock_seconds=began + 2.0 * n + 0.25, total_steps=second_total, attempt=1) for n in range(1, 4)
     ]
     return [*first, *second]
 
@@ -234,13 +233,13 @@ def test_a_bar_that_prepared_the_data_says_nothing_of_the_training_after_it() ->
 
 def test_pauses_of_a_run_that_ended_are_not_expected_of_the_next_in_the_same_file() -> None:
     first = [
-        Observation(step=one.step, clock_seconds=one.clock_seconds, total_steps=3000)
+        Report(step=one.step, clock_seconds=one.clock_seconds, total_steps=3000)
         for one in validating(3000, period=250, pause_seconds=500.0)
     ]
     assert first[-1].clock_seconds is not None
     began = first[-1].clock_seconds + 60
     second = [
-        Observation(step=one.step, clock_seconds=began + (one.clock_seconds or 0.0), total_steps=3000, attempt=1)
+        Report(step=one.step, clock_seconds=began + (one.clock_seconds or 0.0), total_steps=3000, attempt=1)
         for one in steady(1000)
     ]
     assert remaining(history_of([*first, *second]), 3000).remaining_seconds.mid == pytest.approx(1000, rel=0.02)
@@ -251,16 +250,16 @@ def test_two_late_pauses_close_together_are_no_habit() -> None:
     seen, clock = [], 0.25
     for n in range(0, 901, 10):
         clock += 10.0 + (600.0 if n in (640, 800) else 0.0)
-        seen.append(Observation(step=n, clock_seconds=clock))
+        seen.append(Report(step=n, clock_seconds=clock))
     left = remaining(history_of(seen), 9000)
     assert left.pause_seconds == pytest.approx(2 / 900 * 8100 * 600, rel=0.05)
 
 
 def test_attempts_that_differ_make_the_interval_wide() -> None:
     def width(second_pace: float) -> float:
-        first = [Observation(step=n, clock_seconds=1.0 * n + 0.25, total_steps=2000) for n in range(0, 501, 10)]
+        first = [Report(step=n, clock_seconds=1.0 * n + 0.25, total_steps=2000) for n in range(0, 501, 10)]
         second = [
-            Observation(step=n, clock_seconds=600.25 + second_pace * (n - 400), total_steps=2000, attempt=1)
+            Report(step=n, clock_seconds=600.25 + second_pace * (n - 400), total_steps=2000, attempt=1)
             for n in range(400, 801, 10)
         ]
         left = remaining(history_of([*first, *second]), 2000)

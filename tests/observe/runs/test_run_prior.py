@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.remaining_time import remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.run_history import History
 from epochcast.observe.runs.run_prior import Prior, combined, prior_of_forecast
 from epochcast.observe.runs.tracker import Tracker
@@ -37,13 +37,13 @@ def test_ends_of_epochs_are_foreseen_as_the_forecast_has_them() -> None:
     """Before the first validation: nine hundred and fifty steps of 0.1 s, a fifth of it beside them."""
     tracker = Tracker(forecast=FORECAST)
     for step in range(0, 51, 5):
-        tracker.add(Observation(step=step, clock_seconds=0.1 * step + 0.01, total_steps=1000, steps_per_epoch=100))
-    assert tracker.progress().remaining_seconds.mid == pytest.approx(95 * 1.2, rel=0.01)
+        tracker.add(Report(step=step, clock_seconds=0.1 * step + 0.01, total_steps=1000, steps_per_epoch=100))
+    assert tracker.standing().remaining_seconds.mid == pytest.approx(95 * 1.2, rel=0.01)
 
 
 def test_the_start_that_was_told_is_still_to_come_while_no_step_was_timed() -> None:
     history = History()
-    history.add(Observation(step=0, clock_seconds=2.0))
+    history.add(Report(step=0, clock_seconds=2.0))
     prior = Prior(STEP, start_seconds=5.0)
     assert remaining(history, 1000, prior).remaining_seconds.mid == pytest.approx(100 + 3, rel=0.03)
 
@@ -51,7 +51,7 @@ def test_the_start_that_was_told_is_still_to_come_while_no_step_was_timed() -> N
 def test_pauses_that_were_told_count_where_no_epochs_are_counted() -> None:
     history = History()
     for step in range(0, 101, 10):
-        history.add(Observation(step=step, clock_seconds=step + 0.1))
+        history.add(Report(step=step, clock_seconds=step + 0.1))
     assert remaining(history, 1000, Prior(pause_fraction=0.2)).remaining_seconds.mid == pytest.approx(900 * 1.2)
 
 

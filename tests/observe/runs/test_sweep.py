@@ -1,15 +1,16 @@
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.report import Report
+from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.sweep import sweep
-from epochcast.observe.runs.tracker import Progress, Tracker
+from epochcast.observe.runs.tracker import Tracker
 
 
-def run(done: int, total: int = 1000) -> Progress:
+def run(done: int, total: int = 1000) -> Standing:
     tracker = Tracker(total=total)
-    tracker.add_all(Observation(step=n, clock_seconds=n / 2) for n in range(0, done + 1, 10))
-    return tracker.progress()
+    tracker.add_all(Report(step=n, clock_seconds=n / 2) for n in range(0, done + 1, 10))
+    return tracker.standing()
 
 
 def test_running_trials_count_by_their_progress() -> None:

@@ -11,21 +11,21 @@ from collections.abc import Iterator
 import pytest
 from tests.observe.store.conftest import Server
 
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.store_errors import Unavailable
 from epochcast.observe.store.store_opening import migrated, open_store
-from epochcast.observe.store.store_rows import ObservationRow
 
 # Writes batch after batch and tells the last step of each once it is kept.
 WRITER = """
 import sys
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow
+from epochcast.observe.runs.report import Report
 store = open_store(sys.argv[1])
 run = store.open_run("r")
 first, most = int(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
 for begin in range(first, first + most, 20):
-    rows = [ObservationRow(float(step), clock_seconds=0.1 * step, loss=1.0) for step in range(begin, begin + 20)]
+    rows = [Report(float(step), clock_seconds=0.1 * step, loss=1.0) for step in range(begin, begin + 20)]
     store.record(run.id, rows)
     print(begin + 20, flush=True)
 """
@@ -92,15 +92,15 @@ def test_what_was_acknowledged_is_there_after_the_server_was_killed(own_server: 
     child = writer(url)
     with open_store(url, wait_seconds=2) as store:
         run = store.open_run("other")
-        store.record(run.id, [ObservationRow(1.0)])
+        store.record(run.id, [Report(1.0)])
         os.kill(own_server.pid, signal.SIGKILL)
         told = acknowledged(child, 0)
         own_server.wait_for_end()
         with pytest.raises(Unavailable, match="the database postgresql://"):
-            store.record(run.id, [ObservationRow(2.0)])
+            store.record(run.id, [Report(2.0)])
         own_server.start_again()
         kept = steps(url)
         assert kept == [float(step) for step in range(len(kept))]
         assert told <= len(kept) <= told + 20
         # The store that was open goes on.
-        assert store.record(run.id, [ObservationRow(1.0), ObservationRow(2.0)]) == 1
+        assert store.record(run.id, [Report(1.0), Report(2.0)]) == 1

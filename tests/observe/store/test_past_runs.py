@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.interval import Interval
-from epochcast.observe.store.past_runs import NORMAL_90, Past, PastGroup, expected_ratio, past_of, usual_errors
+from epochcast.observe.runs.run_prior import Past
+from epochcast.observe.runs.standing import ShownPace, Standing
+from epochcast.observe.store.past_runs import NORMAL_90, PastGroup, expected_ratio, past_of, usual_errors
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import RunPlace
+from epochcast.observe.store.stored_run import standing_columns
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 
@@ -22,8 +25,14 @@ def add_run(store: Store, ratio: float, job: Job = JOB, place: RunPlace = HERE, 
     """A run that took `ratio` times its forecast."""
     run = store.open_run(job=job, place=place)
     store.add_forecast(Forecast("m", "V100", step_seconds=Interval(0.09, 0.1, 0.12)), run_id=run.id)
-    shown = {"executed_steps": steps, "start_seconds": 5.0}
-    store.note(run.id, step_seconds=0.1 * ratio, elapsed_seconds=5 + 0.11 * ratio * steps, progress={"shown": shown})
+    pace = 0.1 * ratio
+    standing = Standing(
+        *(steps, 90 * steps, "the log", pace),
+        remaining_seconds=Interval.exact(89 * steps * pace),
+        elapsed_seconds=5 + 1.1 * pace * steps,
+        shown=ShownPace(pace, start_seconds=5.0, executed_steps=steps),
+    )
+    store.note(run.id, **standing_columns(standing))
 
 
 def test_three_runs_that_were_slower_say_so(store: Store) -> None:

@@ -4,38 +4,36 @@ import json
 
 from sqlalchemy import text
 
-from epochcast.observe.logs.observation import Observation
-from epochcast.observe.runs.stored_run import observation_of, row_of
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.observe.store.store_export import export_lines
 from epochcast.observe.store.store_import import import_lines
 from epochcast.observe.store.store_opening import migrated, open_store
-from epochcast.observe.store.store_rows import ObservationRow
 from epochcast.observe.store.store_schema import NEWEST, VERSION_TABLE
 
 SEEN = [
-    *(Observation(step=n, clock_seconds=n, total_steps=400) for n in range(1, 101)),
-    Observation(100, 150.0, "validation", total_steps=400, pause_seconds=50.0, what="validation"),
-    *(Observation(step=n, clock_seconds=n + 50, total_steps=400) for n in range(101, 201)),
+    *(Report(step=n, clock_seconds=n, total_steps=400) for n in range(1, 101)),
+    Report(100, 150.0, "validation", total_steps=400, pause_seconds=50.0, what="validation"),
+    *(Report(step=n, clock_seconds=n + 50, total_steps=400) for n in range(101, 201)),
 ]
 
 
 def test_a_run_that_is_read_back_tells_what_it_told(database: str) -> None:
     with open_store(database) as store:
         run = store.open_run("mine")
-        store.record(run.id, [row_of(one) for one in SEEN])
-        back = [observation_of(row) for row in store.observations(run.id)]
+        store.record(run.id, SEEN)
+        back = list(store.observations(run.id))
     first, again = Tracker(), Tracker()
     first.add_all(SEEN)
     again.add_all(back)
     assert [one.pause_seconds for one in back if one.what == "validation"] == [50.0]
-    assert again.progress().remaining_seconds == first.progress().remaining_seconds
+    assert again.standing().remaining_seconds == first.standing().remaining_seconds
 
 
 def test_tables_of_before_are_migrated_and_keep_their_reports(database: str) -> None:
     with open_store(database) as store:
         run = store.open_run("old")
-        store.record(run.id, [ObservationRow(step=1.0, clock_seconds=2.0)])
+        store.record(run.id, [Report(step=1.0, clock_seconds=2.0)])
         with store.writing() as connection:
             newer = {"observations": ("pause_seconds", "what"), "queue_jobs": ("cancel_at_seconds",)}
             for table, column in ((table, column) for table, columns in newer.items() for column in columns):
@@ -44,13 +42,13 @@ def test_tables_of_before_are_migrated_and_keep_their_reports(database: str) -> 
     assert migrated(database) == ("0003", NEWEST)
     with open_store(database) as store:
         assert [(row.step, row.pause_seconds) for row in store.observations(run.id)] == [(1.0, None)]
-        assert store.record(run.id, [ObservationRow(step=2.0, phase="checkpoint", pause_seconds=3.0)]) == 1
+        assert store.record(run.id, [Report(step=2.0, phase="checkpoint", pause_seconds=3.0)]) == 1
 
 
 def test_a_file_of_older_tables_is_taken_in(database: str) -> None:
     with open_store(database) as store:
         run = store.open_run("mine")
-        store.record(run.id, [ObservationRow(step=1.0, clock_seconds=2.0, loss=0.5)])
+        store.record(run.id, [Report(step=1.0, clock_seconds=2.0, loss=0.5)])
         lines = list(export_lines(store))
     with open_store(database) as store, store.writing() as connection:
         connection.execute(text("DELETE FROM runs"))

@@ -9,27 +9,28 @@ import pytest
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_errors import StoreError
-from epochcast.observe.store.store_rows import Attempt, ObservationRow, RunPlace, StoredMeasurement
+from epochcast.observe.store.store_rows import Attempt, RunPlace, StoredMeasurement
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 
 STEP = Interval(0.09, 0.1, 0.12)
 
 
-def reports(count: int, attempt: int = 0) -> list[ObservationRow]:
-    return [ObservationRow(step=float(step), attempt=attempt, clock_seconds=0.1 * step) for step in range(count)]
+def reports(count: int, attempt: int = 0) -> list[Report]:
+    return [Report(step=float(step), attempt=attempt, clock_seconds=0.1 * step) for step in range(count)]
 
 
 def test_observations_come_back_to_the_last_digit_and_in_order(store: Store) -> None:
     run = store.open_run("r")
     rows = [
-        ObservationRow(0.1 + 0.2, 1, 3, "validation", 1e-9, 0.1, 1 / 3, -1e300, 0.7, 1e15, 90, 5004.0, 12.5, 7),
-        ObservationRow(2.0, loss=math.inf),
-        ObservationRow(1.0, rank=0),
-        ObservationRow(1.0),
+        Report(0.1 + 0.2, 1e-9, "validation", 1, 3, 0.1, 1 / 3, -1e300, 0.7, 1e15, 90, 5004.0, 12.5, 7),
+        Report(2.0, loss=math.inf),
+        Report(1.0, rank=0),
+        Report(1.0),
     ]
     store.record(run.id, rows)
     assert list(store.observations(run.id)) == [rows[3], rows[2], rows[1], rows[0]]
@@ -37,7 +38,7 @@ def test_observations_come_back_to_the_last_digit_and_in_order(store: Store) -> 
 
 def test_a_loss_that_is_not_a_number_stays_one(store: Store) -> None:
     run = store.open_run("r")
-    store.record(run.id, [ObservationRow(1.0, loss=math.nan), ObservationRow(2.0)])
+    store.record(run.id, [Report(1.0, loss=math.nan), Report(2.0)])
     found = [row.loss for row in store.observations(run.id)]
     assert found[0] is not None and math.isnan(found[0]) and found[1] is None
 
@@ -52,7 +53,7 @@ def test_a_report_counts_once_however_often_it_is_sent(opened: Callable[[], Stor
 
 def test_step_rank_attempt_and_phase_tell_reports_apart(store: Store) -> None:
     run = store.open_run("r")
-    one = ObservationRow(5.0)
+    one = Report(5.0)
     others = [
         replace_row(one, step=5.5),
         replace_row(one, rank=0),
@@ -62,7 +63,7 @@ def test_step_rank_attempt_and_phase_tell_reports_apart(store: Store) -> None:
     assert store.record(run.id, [one, *others]) == 5
 
 
-def replace_row(row: ObservationRow, **changed: object) -> ObservationRow:
+def replace_row(row: Report, **changed: object) -> Report:
     return row._replace(**changed)  # type: ignore[arg-type]
 
 
@@ -74,10 +75,10 @@ def test_one_batch_may_be_of_many_runs(store: Store) -> None:
 
 def test_a_batch_with_a_bad_report_leaves_nothing(store: Store) -> None:
     run = store.open_run("r")
-    with pytest.raises(BadInput, match="a step counts from 0, got -1"):
-        store.record(run.id, [*reports(3), ObservationRow(-1.0)])
+    with pytest.raises(BadInput, match="step must be at least 0, got -1"):
+        store.record(run.id, [*reports(3), Report(-1.0)])
     with pytest.raises(BadInput, match="clock_seconds of step 1 must be a finite number"):
-        store.record(run.id, [*reports(3), ObservationRow(1.0, clock_seconds=math.nan)])
+        store.record(run.id, [*reports(3), Report(1.0, clock_seconds=math.nan)])
     assert store.count_observations() == 0
 
 
@@ -112,7 +113,7 @@ def test_text_of_any_kind_is_kept_within_its_bound(store: Store) -> None:
 
 def test_the_last_step_is_that_of_the_last_attempt(store: Store) -> None:
     run = store.open_run("r")
-    store.record(run.id, [*reports(100), ObservationRow(50.0, 1, total_steps=200)])
+    store.record(run.id, [*reports(100), Report(50.0, attempt=1, total_steps=200)])
     store.record(run.id, reports(100))
     found = store.run("r")
     assert (found.step, found.total_steps, found.fraction) == (50.0, 200.0, 0.25)
@@ -188,10 +189,10 @@ def test_a_state_that_is_none_names_those_that_are(store: Store) -> None:
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 12, 95, 1000])
 def test_timed_steps_are_thinned_evenly_and_the_newest_is_there(store: Store, count: int) -> None:
     run = store.open_run("long")
-    rows = [ObservationRow(float(step), step_seconds=0.1) for step in range(count)]
-    untimed = [ObservationRow(0.0, phase="validation"), ObservationRow(count + 1.0), ObservationRow(5.0, phase="end")]
+    rows = [Report(float(step), step_seconds=0.1) for step in range(count)]
+    untimed = [Report(0.0, phase="validation"), Report(count + 1.0), Report(5.0, phase="end")]
     store.record(run.id, [*rows, *untimed])
-    store.record(store.open_run("other").id, [ObservationRow(5000.0, step_seconds=9.0)])
+    store.record(store.open_run("other").id, [Report(5000.0, step_seconds=9.0)])
     found = [row.step for row in store.timed_steps(run.id, 10)]
     assert len(found) <= 10 and found == sorted(found)
     assert found == [float(step) for step in range(count)] if count <= 10 else found[-1] == count - 1

@@ -16,11 +16,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from epochcast.errors import BadInput
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.database_tables import metadata
 from epochcast.observe.store.store_errors import StoreError, Unavailable, WrongSchema
 from epochcast.observe.store.store_location import database_url, shown_url
 from epochcast.observe.store.store_opening import existing_store, look, migrated, open_store
-from epochcast.observe.store.store_rows import ObservationRow
 from epochcast.observe.store.store_schema import MIGRATIONS, NEWEST, VERSION_TABLE
 
 
@@ -182,10 +182,10 @@ def test_a_locked_file_is_waited_for_and_then_told(tmp_path: Path) -> None:
         other = sqlite3.connect(file, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(Unavailable, match="is locked by another program"):
-            store.record(run.id, [ObservationRow(1.0)])
+            store.record(run.id, [Report(1.0)])
         other.execute("ROLLBACK")
         other.close()
-        assert store.record(run.id, [ObservationRow(1.0)]) == 1
+        assert store.record(run.id, [Report(1.0)]) == 1
 
 
 def test_a_server_that_is_away_is_told(tmp_path: Path) -> None:
@@ -205,17 +205,17 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(tmp_path: Path) -> None:
     """The limit of a file's size, of a process of its own, stands for the disk: writing fails half-way."""
     file = tmp_path / "store.db"
     with open_store(str(file)) as store:
-        store.record(store.open_run("r").id, [ObservationRow(1.0)])
+        store.record(store.open_run("r").id, [Report(1.0)])
     script = (
         "import resource, signal, sys\n"
         "from epochcast.observe.store.store_opening import open_store\n"
-        "from epochcast.observe.store.store_rows import ObservationRow\n"
+        "from epochcast.observe.runs.report import Report\n"
         "from epochcast.observe.store.store_errors import StoreError\n"
         "store = open_store(sys.argv[1]); run = store.open_run('r')\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
         "try:\n"
-        "    store.record(run.id, [ObservationRow(float(step)) for step in range(2, 50_000)])\n"
+        "    store.record(run.id, [Report(float(step)) for step in range(2, 50_000)])\n"
         "except StoreError as error:\n"
         "    print(error)\n"
     )

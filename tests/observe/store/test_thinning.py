@@ -7,24 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow
 from epochcast.observe.store.thinning import KEPT_REPORTS, joined, vacuum
 
 MANY = 5000
 LATER = 8 * 24 * 3600.0
 
 
-def reports(count: int, first: int = 0) -> list[ObservationRow]:
-    return [
-        ObservationRow(float(s), clock_seconds=0.5 * s, step_seconds=0.5 + s % 2) for s in range(first, first + count)
-    ]
+def reports(count: int, first: int = 0) -> list[Report]:
+    return [Report(float(s), clock_seconds=0.5 * s, step_seconds=0.5 + s % 2) for s in range(first, first + count)]
 
 
 def test_old_reports_are_joined_to_a_thousand_and_the_first(store: Store) -> None:
     run = store.open_run("r")
-    store.record(run.id, [*reports(MANY), ObservationRow(100.0, phase="validation", clock_seconds=51.0)])
+    store.record(run.id, [*reports(MANY), Report(100.0, phase="validation", clock_seconds=51.0)])
     done = vacuum(store, now_seconds=time.time() + LATER)
     kept = list(store.observations(run.id))
     trained = [row for row in kept if row.phase == "train"]
@@ -72,7 +70,7 @@ rows = st.lists(st.floats(0, 1e12), min_size=1, max_size=60, unique=True).map(so
 
 @given(rows)
 def test_joining_keeps_first_last_and_the_number_of_reports(steps: list[float]) -> None:
-    kept = list(joined([ObservationRow(step) for step in steps], steps[0], steps[-1]))
+    kept = list(joined([Report(step) for step in steps], steps[0], steps[-1]))
     assert (kept[0].step, kept[-1].step) == (steps[0], steps[-1])
     assert sum(row.reports for row in kept) == len(steps) and len(kept) <= KEPT_REPORTS + 1
     assert list(joined(kept, steps[0], steps[-1])) == kept

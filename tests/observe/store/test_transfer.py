@@ -11,12 +11,13 @@ from sqlalchemy import Table
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts, queues
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_export import BLOCK_ROWS, export_lines
 from epochcast.observe.store.store_import import import_lines
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import Attempt, ObservationRow, RunPlace, StoredMeasurement
+from epochcast.observe.store.store_rows import Attempt, RunPlace, StoredMeasurement
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 
@@ -29,11 +30,9 @@ def filled(store: Store) -> Store:
     run = store.open_run(
         "first ✓", job=job, job_name="mine", place=RunPlace("V100", 2, 1, "host", {"a": [1 / 3, None]})
     )
-    store.record(
-        run.id, [ObservationRow(step / 3, clock_seconds=step * 1e-7, loss=1 / (step + 1)) for step in range(ROWS)]
-    )
-    store.record(run.id, [ObservationRow(1e9, 5, 2, "validation", loss=loss) for loss in (math.nan,)])
-    store.record(run.id, [ObservationRow(2e9, loss=-math.inf), ObservationRow(3e9, total_steps=4e9)])
+    store.record(run.id, [Report(step / 3, clock_seconds=step * 1e-7, loss=1 / (step + 1)) for step in range(ROWS)])
+    store.record(run.id, [Report(1e9, None, "validation", 5, 2, loss=loss) for loss in (math.nan,)])
+    store.record(run.id, [Report(2e9, loss=-math.inf), Report(3e9, total_steps=4e9)])
     store.put_attempt(Attempt(run.id, 5, "failed", "slurm", "12", exit_code=1))
     forecast = Forecast("resnet50", "V100", step_seconds=Interval(0.1, 0.2, 0.3), flops_per_sample=1e22)
     store.add_forecast(forecast, run_id=run.id, job_id=run.job_id)
@@ -99,9 +98,9 @@ def test_importing_again_adds_nothing(store: Store) -> None:
 
 def test_of_a_run_that_both_have_the_later_tells_how_it_stands(store: Store, tmp_path: Path) -> None:
     run = store.open_run("r")
-    store.record(run.id, [ObservationRow(1.0), ObservationRow(2.0)])
+    store.record(run.id, [Report(1.0), Report(2.0)])
     early = list(export_lines(store))
-    store.record(run.id, [ObservationRow(3.0)])
+    store.record(run.id, [Report(3.0)])
     store.note(run.id, state="ended")
     late = list(export_lines(store))
     with open_store(str(tmp_path / "other.db")) as other:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.surfaces.cli.conftest import Command
 
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow
 from epochcast.observe.store.store_schema import NEWEST
 
 JOBS = """
@@ -59,7 +59,7 @@ def test_the_answer_is_the_same_with_a_store_and_without(command: Command, here:
     write_log(here / "a.log", 1000)
     alone = command(f"track a.log {REGEX} --json").json
     kept = command(f"track a.log --store {REGEX} --json").json
-    assert {name: kept[name] for name in alone} == alone
+    assert {**kept, "run": None} == alone
     assert command("runs --json").json["runs"][0]["run"] == str(here / "a.log")
 
 
@@ -127,7 +127,7 @@ def test_a_store_is_exported_and_imported_elsewhere(command: Command, here: Path
 def test_progress_of_a_run_that_only_sent_reports_is_worked_out_by_who_looks(command: Command) -> None:
     with open_store() as store:
         run = store.open_run("called", started_at_seconds=1.7e9)
-        reports = [ObservationRow(float(step), clock_seconds=0.2 * step) for step in range(0, 1001, 50)]
+        reports = [Report(float(step), clock_seconds=0.2 * step) for step in range(0, 1001, 50)]
         store.record(run.id, [reports[0]._replace(total_steps=2000.0), *reports[1:]])
     [told] = command("runs --json").json["runs"]
     assert (told["fraction"], told["state"]) == (0.5, "running")

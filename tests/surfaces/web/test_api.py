@@ -13,8 +13,10 @@ import pytest
 from tests.surfaces.web.conftest import Served
 
 import epochcast as ec
-from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
-from epochcast.observe.runs.recording.server_sink import ServerSink
+from epochcast.interval import Interval
+from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
+from epochcast.observe.recording.server_sink import ServerSink
+from epochcast.observe.runs.standing import Standing
 from epochcast.observe.store.store_opening import open_store
 
 JOB: dict[str, Any] = {"model": "resnet18", "device": "V100", "batch": 32, "samples": 10_000, "epochs": 2}
@@ -252,7 +254,7 @@ def test_what_ec_track_sends_is_understood(server: Served) -> None:
         ({}, "start"),
         ({"start": {"job": "x"}, "observations": []}, "an attempt needs `job`, `attempt` and `at`"),
         ({"start": START, "observations": [{"ec": "nonsense"}]}, "`ec` must be one of"),
-        ({"start": START, "observations": [{"ec": "train", "step": -4, "at": 0}]}, "a step counts from 0"),
+        ({"start": START, "observations": [{"ec": "train", "step": -4, "at": 0}]}, "step must be at least 0"),
         ({"start": START, "observations": [{"ec": "train", "step": "x", "at": 0}]}, "`step` must be a finite number"),
         ({"start": START, "observations": [train(1, 1.0)] * 10_001}, "at most 10,000"),
     ],
@@ -304,8 +306,9 @@ def test_a_run_without_reports_for_several_intervals_is_silent(client: httpx.Cli
             ("unknown, two hours ago", None, 7_200.0),
         ):
             run = store.open_run(name)
-            told = {"report_seconds": interval} if interval else {}
-            store.note(run.id, progress=told, step=10.0, seen_at_seconds=time.time() - age)
+            standing = Standing(10.0, 100.0, "the log", 0.1, Interval.exact(9.0), 1.0, report_seconds=interval)
+            progress = standing.as_dict() if interval else {}
+            store.note(run.id, progress=progress, step=10.0, seen_at_seconds=time.time() - age)
         over = store.open_run("over")
         store.note(over.id, state="ended", seen_at_seconds=time.time() - 1e6)
     listed = client.get("/api/v1/runs", params={"most": 200}).json()["runs"]

@@ -178,7 +178,7 @@ def test_two_servers_share_one_database(postgres: Server, folder: Path) -> None:
             both[1].client.post("/api/v1/observations", json=body("job", 200)).raise_for_status()
 
             def is_followed() -> bool:
-                return store.runs(RunFilter())[0].progress.get("step") == 219.0
+                return ((standing := store.runs(RunFilter())[0].standing) is not None) and standing.step == 219.0
 
             wait_for("the other one to follow", is_followed, 90)
     finally:

@@ -10,7 +10,7 @@ from tests.observe.store.conftest import Server
 from epochcast.errors import BadInput
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import migrated, open_store
-from epochcast.surfaces.web.report_batches import ReportRequest, RunsKnown, arrival_in, keep_all
+from epochcast.surfaces.web.report_batches import AttemptRuns, ReportRequest, arrival_in, keep_all
 
 BEGAN = 1_763_370_000.0
 
@@ -57,7 +57,7 @@ def steps(store: Store, name: str) -> list[float]:
 def test_hundreds_of_new_runs_cost_one_transaction(store: Store) -> None:
     commits: list[int] = []
     event.listen(store.engine, "commit", lambda connection: commits.append(1))
-    kept = keep_all(store, RunsKnown(), [arrival(f"job-{number}") for number in range(300)])
+    kept = keep_all(store, AttemptRuns(), [arrival(f"job-{number}") for number in range(300)])
     assert len(commits) == 1
     assert [(one.run, one.rows) for one in kept[:2]] == [("job-0", 3), ("job-1", 3)]
     assert store.count_observations() == 900
@@ -65,7 +65,7 @@ def test_hundreds_of_new_runs_cost_one_transaction(store: Store) -> None:
 
 
 def test_another_server_that_knows_nothing_adds_to_the_same_runs(store: Store) -> None:
-    one, other = RunsKnown(), RunsKnown()
+    one, other = AttemptRuns(), AttemptRuns()
     keep_all(store, one, [arrival("a"), arrival("b")])
     keep_all(store, other, [arrival("b", 2), arrival("a", 3)])
     keep_all(store, one, [arrival("a", 5)])
@@ -74,7 +74,7 @@ def test_another_server_that_knows_nothing_adds_to_the_same_runs(store: Store) -
 
 
 def test_a_run_that_was_deleted_is_opened_again(store: Store) -> None:
-    known = RunsKnown()
+    known = AttemptRuns()
     keep_all(store, known, [arrival("a"), arrival("b")])
     store.delete_run(store.run("a").id)
     keep_all(store, known, [arrival("a", 3), arrival("b", 3)])
@@ -83,9 +83,9 @@ def test_a_run_that_was_deleted_is_opened_again(store: Store) -> None:
 
 def test_reports_sent_again_after_the_end_change_nothing(store: Store) -> None:
     last = arrival("a", 97, more=END)
-    keep_all(store, RunsKnown(), [arrival("a"), last])
+    keep_all(store, AttemptRuns(), [arrival("a"), last])
     before = store.run("a")
-    keep_all(store, RunsKnown(), [last, arrival("a")])
+    keep_all(store, AttemptRuns(), [last, arrival("a")])
     after = store.run("a")
     assert [run.name for run in store.runs()] == ["a"]
     assert before.state == after.state == "ended" and before.ended_at_seconds == after.ended_at_seconds == BEGAN + 100
@@ -93,25 +93,25 @@ def test_reports_sent_again_after_the_end_change_nothing(store: Store) -> None:
 
 
 def test_a_new_attempt_of_an_ended_job_is_another_run_unless_it_goes_on(store: Store) -> None:
-    known = RunsKnown()
+    known = AttemptRuns()
     keep_all(store, known, [arrival("a", more=END), arrival("b", more=END)])
     keep_all(store, known, [arrival("a", attempt=2), arrival("b", 100, attempt=2, start_step=100)])
     assert sorted(run.name for run in store.runs()) == ["a", "a 2", "b"]
     assert store.run("b").state == "running" and [one.attempt for one in store.attempts(store.run("b").id)] == [1, 2]
-    keep_all(store, RunsKnown(), [arrival("b", more=END)])
+    keep_all(store, AttemptRuns(), [arrival("b", more=END)])
     assert store.run("b").state == "running", "the end of the attempt before says nothing of this one"
 
 
 def test_the_same_name_in_several_projects_is_several_runs(store: Store) -> None:
     asked: list[tuple[str, str | None]] = [("x", "a"), ("x", None), ("x", "b"), ("b/x", "a")]
-    kept = keep_all(store, RunsKnown(), [arrival(job, project=project) for job, project in asked])
-    again = keep_all(store, RunsKnown(), [arrival(job, project=project) for job, project in reversed(asked)])
+    kept = keep_all(store, AttemptRuns(), [arrival(job, project=project) for job, project in asked])
+    again = keep_all(store, AttemptRuns(), [arrival(job, project=project) for job, project in reversed(asked)])
     assert [one.run for one in kept] == ["x", "x 1", "b/x", "a/b/x"] == [one.run for one in reversed(again)]
     assert [store.run(one.run).project for one in kept] == ["a", None, "b", "a"]
 
 
 def test_a_name_that_others_have_taken_is_refused_and_nothing_is_written(store: Store) -> None:
-    keep_all(store, RunsKnown(), [arrival("x", project="a"), arrival("b/x", project="a")])
+    keep_all(store, AttemptRuns(), [arrival("x", project="a"), arrival("b/x", project="a")])
     with pytest.raises(BadInput, match="'x' is taken"):
-        keep_all(store, RunsKnown(), [arrival("new", project="b"), arrival("x", project="b")])
+        keep_all(store, AttemptRuns(), [arrival("new", project="b"), arrival("x", project="b")])
     assert store.find_run("new") is None

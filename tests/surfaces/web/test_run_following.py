@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 import epochcast as ec
+from epochcast.observe.runs.report import Report
+from epochcast.observe.runs.standing import MOST_MOMENTS
 from epochcast.observe.store import notices
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow, RunPlace, RunRow
+from epochcast.observe.store.store_rows import RunPlace, RunRow
 from epochcast.surfaces.web.follower_process import deliver
-from epochcast.surfaces.web.run_following import MOST_MOMENTS, RunFollower
+from epochcast.surfaces.web.run_following import RunFollower
 from epochcast.surfaces.web.webhooks import key_of, message_of
 
 
@@ -26,11 +28,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def steps(first: int, last: int, pace: float = 0.1, begin: float = 0.0) -> list[ObservationRow]:
+def steps(first: int, last: int, pace: float = 0.1, begin: float = 0.0) -> list[Report]:
     return [
-        ObservationRow(
-            float(step), clock_seconds=begin + pace * (step - first + 10), step_seconds=pace, total_steps=10_000
-        )
+        Report(float(step), clock_seconds=begin + pace * (step - first + 10), step_seconds=pace, total_steps=10_000)
         for step in range(first, last, 10)
     ]
 
@@ -49,11 +49,11 @@ def test_a_run_gets_its_remaining_time_and_a_fan_that_ends_now(store: Store) -> 
     store.record(run.id, steps(10, 2010))
     follower, _ = told(store)
     assert follower.pass_over(time.time()) == 1
-    progress = store.run("a").progress
-    assert progress["remaining_seconds"]["mid"] == pytest.approx(800, rel=0.05)
-    assert progress["report_seconds"] == pytest.approx(1.0, rel=0.05) and not store.run("a").is_silent(time.time())
+    standing = store.run("a").standing
+    assert standing is not None and standing.remaining_seconds.mid == pytest.approx(800, rel=0.05)
+    assert standing.report_seconds == pytest.approx(1.0, rel=0.05) and not store.run("a").is_silent(time.time())
     assert store.run("a").is_silent(time.time() + 700)
-    fan = progress["fan"]
+    fan = standing.fan
     assert 5 < len(fan) <= MOST_MOMENTS and fan[-1][0] == pytest.approx(200, rel=0.02)
     assert [moment[0] for moment in fan] == sorted(moment[0] for moment in fan)
 
@@ -69,8 +69,8 @@ def test_only_what_is_new_is_read_and_the_answer_is_the_same(store: Store) -> No
         now += 100
         follower.pass_over(now)
     follower.pass_over(now + 100)
-    both = [store.run(name).progress["remaining_seconds"]["mid"] for name in ("at once", "in parts")]
-    assert both[0] == pytest.approx(both[1], rel=0.02)
+    both = [store.run(name).remaining_seconds for name in ("at once", "in parts")]
+    assert both[0] is not None and both[1] is not None and both[0].mid == pytest.approx(both[1].mid, rel=0.02)
 
 
 def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:

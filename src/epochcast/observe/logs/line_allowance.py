@@ -10,8 +10,8 @@ times of their own, times of steps) goes on by what the parts took per byte. Res
 
 from dataclasses import dataclass, field
 
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.logs.run_course import LogClock
+from epochcast.observe.runs.report import Report
 
 # Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; to look at one for
 # its bare numbers; to split off one.
@@ -79,7 +79,7 @@ class Gaps:
         self.open_bytes += size_bytes
         self.passed_bytes += size_bytes
 
-    def close(self, seen: Observation) -> Observation:
+    def close(self, seen: Report) -> Report:
         """The first report behind a gap, at the time that it then is."""
         if not self.open_bytes or seen.clock_seconds is None or seen.phase != "train":
             return seen

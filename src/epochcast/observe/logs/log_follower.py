@@ -3,13 +3,12 @@
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from epochcast.observe.logs.log_reader import CHUNK_BYTES, GZIP_MARK, LogReader
-from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.report import Report
 
 # zlib's word for a gzip heading around the stream.
 _GZIP_WINDOW = 31
@@ -22,7 +21,7 @@ class ArrivalClock:
     is_needed: bool | None = None
     first_seconds: float = 0.0
 
-    def timed(self, seen: list[Observation]) -> list[Observation]:
+    def timed(self, seen: list[Report]) -> list[Report]:
         """The same reports; where nothing times them the last has this moment, and when the others came is lost."""
         trained = [one for one in seen if one.phase == "train"]
         if self.is_needed is None and trained:
@@ -51,7 +50,7 @@ class LogFollower:
         self._unpack: zlib._Decompress | None = None
         self._is_begun = False
 
-    def look(self) -> list[Observation]:
+    def look(self) -> list[Report]:
         """What is new since the last look; nothing where the file is away."""
         found = self._rest() if self._source is not None else []
         if self._is_replaced():
@@ -63,6 +62,14 @@ class LogFollower:
                 return self._arrival.timed(found + self.reader.flush())
             found += self._rest()
         return self._arrival.timed(found + self.reader.flush())
+
+    @property
+    def reported_at_seconds(self) -> float:
+        """When the file was last written; now where it is away."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return time.time()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -80,9 +87,9 @@ class LogFollower:
             return False
         return (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev)
 
-    def _rest(self) -> list[Observation]:
+    def _rest(self) -> list[Report]:
         assert self._source is not None
-        found: list[Observation] = []
+        found: list[Report] = []
         try:
             if os.fstat(self._source.fileno()).st_size < self._source.tell():
                 self._source.seek(0)
@@ -103,22 +110,3 @@ class LogFollower:
             return self._unpack.decompress(chunk)
         except zlib.error:
             return b""
-
-
-def follow(
-    path: str | Path,
-    format: str | None = None,
-    pattern: str | None = None,
-    poll_seconds: float = 1.0,
-    is_over: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[LogReader, list[Observation]]]:
-    """What is new in a growing file, at every look, an empty list where nothing is; ends when `is_over` says so."""
-    follower = LogFollower(path, format, pattern)
-    try:
-        while True:
-            yield follower.reader, follower.look()
-            if is_over():
-                return
-            time.sleep(poll_seconds)
-    finally:
-        follower.close()

@@ -23,10 +23,9 @@ from epochcast.observe.logs.formats.plain_loops import pattern_format
 from epochcast.observe.logs.formats.sighting import Sighting
 from epochcast.observe.logs.line_allowance import Gaps
 from epochcast.observe.logs.log_lines import LONGEST_LINE_BYTES, LineSplitter
-from epochcast.observe.logs.observation import Observation
-from epochcast.observe.logs.rank_prefix import rank_of
 from epochcast.observe.logs.run_course import Course
 from epochcast.observe.logs.time_stamps import Stamps
+from epochcast.observe.runs.report import Report
 
 CHUNK_BYTES = 1 << 20
 FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing formats is slower than reading one
@@ -36,6 +35,15 @@ UNSTAMPED_LINES = 32
 
 _RECORD_HEAD_BYTES = 12
 GZIP_MARK = b"\x1f\x8b"
+
+_RANK = re.compile(
+    r"""\[? (?:rank|Rank|RANK|default) [ :=_]* (?P<named>\d{1,5}) [\]:,| ]
+    |   \[ \d+ , (?P<tagged>\d{1,5}) \] <std(?:out|err)>
+    |   (?P<labelled>\d{1,5}) : \s+ \[? (?: \d{4}-\d\d-\d\d | [IWE]\d{4}\s )
+    """,
+    re.VERBOSE,
+)
+_RANK_BEGINS = frozenset("[rRd0123456789")
 
 
 class LogReader:
@@ -57,7 +65,7 @@ class LogReader:
         self._reports = self._lines = 0
         self._sampler: sampling.Sampler | None = None
         self._gaps: Gaps | None = None
-        self._found: list[Observation] = []
+        self._found: list[Report] = []
         self._unstamped = 0
         self._is_dated = False
         self._cost = 1.0
@@ -95,7 +103,12 @@ class LogReader:
         """The share of the log that was not looked at."""
         return self.passed_bytes / max(self.bytes_read, 1)
 
-    def feed(self, data: bytes) -> list[Observation]:
+    @property
+    def format(self) -> str | None:
+        """The name of the format that was recognised; None so far."""
+        return None if self.recognition is None else self.recognition.name
+
+    def feed(self, data: bytes) -> list[Report]:
         """The observations of the lines that these bytes complete."""
         self.bytes_read += len(data)
         if self._head is not None:
@@ -110,16 +123,16 @@ class LogReader:
             data = self._wide.decode(data).encode()
         return self._block(self._splitter.feed(data))
 
-    def flush(self) -> list[Observation]:
+    def flush(self) -> list[Report]:
         """Decide now by little, a line that nobody else prints or three of common shapes, and give what waited."""
         if self._curves is not None:
             return self._placed(self._curves.settle())
         is_enough = self._recogniser is not None and self._recogniser.has_some_evidence
         return self._decide() if is_enough else []
 
-    def close(self) -> list[Observation]:
+    def close(self) -> list[Report]:
         """The observations of a last line that nothing ended."""
-        found: list[Observation] = []
+        found: list[Report] = []
         if self._head is not None:
             head = self._head
             self._begin(head)
@@ -145,7 +158,7 @@ class LogReader:
         self._recognition = recognition
         self._recogniser = None
 
-    def _block(self, block: bytes) -> list[Observation]:
+    def _block(self, block: bytes) -> list[Report]:
         if not block:
             return []
         if self._recogniser is None:
@@ -162,7 +175,7 @@ class LogReader:
             start = end + 1
         return []
 
-    def _decide(self) -> list[Observation]:
+    def _decide(self) -> list[Report]:
         """Read the lines again that were kept while formats were compared."""
         assert self._recogniser is not None
         decided = self._recogniser.decide()
@@ -173,7 +186,7 @@ class LogReader:
         assert self._parser is not None
         return self._placed([seen for line in kept if (seen := self._sighting(self._parser, line)) is not None])
 
-    def _read(self, block: bytes) -> list[Observation]:
+    def _read(self, block: bytes) -> list[Report]:
         """All lines of the first reports, then a sample (`sampling`)."""
         self._found = []
         if self._sampler is None:
@@ -220,7 +233,7 @@ class LogReader:
         elif sighting.phase == "train":
             self._unstamped += 1
 
-    def _placed(self, sightings: list[Sighting]) -> list[Observation]:
+    def _placed(self, sightings: list[Sighting]) -> list[Report]:
         return [seen for sighting in sightings if (seen := self._course.place(sighting)) is not None]
 
 
@@ -253,19 +266,32 @@ class Log:
 
     path: Path
     recognition: Recognition
-    observations: tuple[Observation, ...]
+    reports: tuple[Report, ...]
     started_at_seconds: float | None
 
 
 def read_log(path: str | Path, format: str | None = None, pattern: str | None = None) -> Log:
-    """The observations of a whole file, plain or gzip. A file without training lines is refused."""
+    """Read a whole log, plain or gzip: its format and its reports. A file without training lines is refused.
+
+    `format` names the log's format, `pattern` is a regular expression with groups like (?P<step>…)
+    [default: recognised].
+
+    >>> import tempfile, epochcast as ec
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".log") as file:
+    ...     for n in range(40):
+    ...         size = file.write(f"Epoch: [0][{n}/40]\\tTime 0.500 (0.500)\\tLoss 0.4 (0.4)\\n")
+    ...     file.flush()
+    ...     log = ec.read_log(file.name)
+    >>> log.recognition.name, len(log.reports), log.reports[-1].step
+    ('pytorch_imagenet', 40, 40.0)
+    """
     reader = LogReader(format, pattern)
     found = [seen for part in stream(path, reader, format) for seen in part]
     assert reader.recognition is not None  # a file that nobody recognises has no training lines
     return Log(Path(path), reader.recognition, tuple(found), reader.started_at_seconds)
 
 
-def stream(path: str | Path, reader: LogReader, format: str | None = None) -> Iterator[list[Observation]]:
+def stream(path: str | Path, reader: LogReader, format: str | None = None) -> Iterator[list[Report]]:
     """The same, part by part, so that a file of any size can be read; refused at its end where nothing trains."""
     place = Path(path)
     has_training = False
@@ -309,3 +335,18 @@ class NoTraining(BadInput):
             f"{path} has no line that reports training; looked for {looked}. "
             "Give `pattern`, a regular expression with named groups such as (?P<step>…) and (?P<total>…)"
         )
+
+
+def rank_of(line: str) -> int | None:
+    """The rank of the process that wrote a line, where a launcher says so at its beginning; None where none does.
+
+    `[rank1]:` (PyTorch), `[default1]:` (torchrun --tee), `[1,1]<stdout>:` (mpirun --tag-output), `1: ` before a date
+    (srun --label), `Rank 1:`. A bare number before anything else may be a step and is left alone.
+
+    >>> rank_of("[rank3]: step 10/100 loss 0.2"), rank_of("3: 2026-11-17 08:00:00 step 10/100"), rank_of("3: loss 0.2")
+    (3, 3, None)
+    """
+    if line[:1] not in _RANK_BEGINS:
+        return None
+    prefix = _RANK.match(line)
+    return None if prefix is None else int(prefix[prefix.lastgroup or 0])

@@ -9,7 +9,7 @@ validation.
 from dataclasses import dataclass, field
 
 from epochcast.observe.logs.formats.sighting import Sighting
-from epochcast.observe.logs.observation import Observation, Phase
+from epochcast.observe.runs.report import Phase, Report
 
 # Lines of processes that write into one file arrive out of order by a few reports; more than that is a restart.
 STRAGGLING_REPORTS = 3
@@ -172,7 +172,7 @@ class Course:
     rank: int | None = None
     told_attempt: int | None = None
 
-    def place(self, sighting: Sighting) -> Observation | None:
+    def place(self, sighting: Sighting) -> Report | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
         sighting.leave_out_nonsense()
         self._hear(sighting)
@@ -191,7 +191,7 @@ class Course:
             return None
         return self._advance(sighting, step)
 
-    def _advance(self, sighting: Sighting, step: float) -> Observation | None:
+    def _advance(self, sighting: Sighting, step: float) -> Report | None:
         before = self.step
         is_repeated = before is not None and step == before and not sighting.closes_epoch
         if is_repeated and (self.has_clock or (sighting.stamp_seconds is None and sighting.elapsed_seconds is None)):
@@ -301,13 +301,13 @@ class Course:
     def _is_other_rank(self, sighting: Sighting) -> bool:
         return sighting.rank is not None and self.rank is not None and sighting.rank != self.rank
 
-    def _of_other_rank(self, sighting: Sighting, step: float) -> Observation:
+    def _of_other_rank(self, sighting: Sighting, step: float) -> Report:
         clock = None
         if sighting.stamp_seconds is not None and self.clock.origin_seconds is not None:
             clock = sighting.stamp_seconds - self.clock.origin_seconds
         return self._observation(sighting, step, clock)
 
-    def _beside(self, sighting: Sighting) -> Observation | None:
+    def _beside(self, sighting: Sighting) -> Report | None:
         """Validation, checkpoints and the end: the run stands where it stood."""
         phase: Phase = "end" if sighting.phase == "end" else sighting.phase  # type: ignore[assignment]
         clock = self.clock.read(sighting, self._section(sighting), 0.0) if self._has_time(sighting) else None
@@ -321,9 +321,9 @@ class Course:
         times = (sighting.stamp_seconds, sighting.pause_seconds, sighting.elapsed_seconds)
         return any(seconds is not None for seconds in times)
 
-    def _observation(self, sighting: Sighting, step: float, clock: float | None, phase: Phase = "train") -> Observation:
+    def _observation(self, sighting: Sighting, step: float, clock: float | None, phase: Phase = "train") -> Report:
         length = self.batches or self.longest_epoch or None
-        return Observation(
+        return Report(
             step=step,
             clock_seconds=clock,
             phase=phase,

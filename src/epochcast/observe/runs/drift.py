@@ -12,13 +12,14 @@ augmented Dickey–Fuller test are reported as in AI Gauge; they decide nothing:
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from math import exp, log
 from statistics import median
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from epochcast.base.record import Record
 from epochcast.errors import MissingExtra
 
 # Spans that set the level, after those of the start.
@@ -37,7 +38,7 @@ _MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Record):
     """The pace changed: since which step and time of the log, and by which factor."""
 
     since_step: float
@@ -46,9 +47,12 @@ class Drift:
     step_seconds_before: float
     step_seconds_after: float
 
-    def as_dict(self) -> dict[str, float]:
-        """The JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
+
+@dataclass(frozen=True, slots=True)
+class RankDrift(Drift):
+    """The pace of one rank changed."""
+
+    rank: int
 
 
 @dataclass(slots=True)
@@ -138,26 +142,19 @@ class RankWatch:
             return
         self.watches.setdefault(rank, DriftWatch()).add(at_step, at_seconds, 1.0, step_seconds)
 
-    def latest(self) -> dict[int, Drift]:
+    def latest(self) -> tuple[RankDrift, ...]:
         """The latest alarm of each rank that had one."""
-        return {rank: watch.latest for rank, watch in sorted(self.watches.items()) if watch.latest is not None}
+        alarms = ((rank, watch.latest) for rank, watch in sorted(self.watches.items()))
+        return tuple(RankDrift(**asdict(drift), rank=rank) for rank, drift in alarms if drift is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Steadiness:
+class Steadiness(Record):
     """How steady steps are: coefficient of variation, p of the Dickey–Fuller test (small: stationary), changes."""
 
     variation: float
     dickey_fuller_p: float | None
     changes: tuple[Drift, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "variation": self.variation,
-            "dickey_fuller_p": self.dickey_fuller_p,
-            "changes": [change.as_dict() for change in self.changes],
-        }
 
 
 def steadiness(at_steps: Sequence[float], at_seconds: Sequence[float], paces: Sequence[float]) -> Steadiness:

@@ -21,6 +21,8 @@ from math import isfinite
 from typing import Any, Literal, cast
 
 from epochcast.errors import BadInput
+from epochcast.interval import Interval
+from epochcast.observe.runs.standing import EarlyStopping
 
 QUANTILES = (0.05, 0.5, 0.95)
 # A walk over more evaluations than this is replaced by its end, the total.
@@ -124,13 +126,14 @@ class StoppingWatch:
         low, middle, high = [*found, *[evaluations_left] * len(wanted)]
         return low, middle, high
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "metric": self.rule.metric,
-            "patience": self.rule.patience,
-            "evaluations": self.evaluations,
-            "best": self.best,
-            "waited": self.waited,
-            "has_stopped": self.has_stopped,
-        }
+    def standing(self, stop_step: Interval | None) -> EarlyStopping:
+        """What the metric did so far; `stop_step` is where the run may stop."""
+        return EarlyStopping(
+            metric=self.rule.metric,
+            patience=self.rule.patience,
+            evaluations=self.evaluations,
+            best=self.best,
+            waited=self.waited,
+            has_stopped=self.has_stopped,
+            stop_step=stop_step,
+        )

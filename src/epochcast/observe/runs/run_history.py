@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from epochcast.observe.logs.observation import Observation
 from epochcast.observe.runs.interruptions import Interruption
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.report_spans import Pause, Spans, find_pauses
 
 MOST_SPANS = 4096
@@ -75,7 +75,7 @@ class History:
     _pauses: list[Pause] = field(default_factory=list)
     _paused_seconds: float = 0.0
 
-    def add(self, seen: Observation) -> tuple[float, float] | None:
+    def add(self, seen: Report) -> tuple[float, float] | None:
         """Take in one report; gives the steps and seconds of the span that it ends, if it ends one."""
         self._note_rank(seen)
         if seen.rank is not None and seen.rank != self._rank:
@@ -111,7 +111,7 @@ class History:
         self._timed_step, self._timed_seconds, self._paused_seconds = seen.step, self.elapsed_seconds, 0.0
         return span
 
-    def _note_pause(self, seen: Observation) -> None:
+    def _note_pause(self, seen: Report) -> None:
         """A pause whose length was recorded is no part of the span in which it lies."""
         if seen.pause_seconds is None or self.first_step is None:
             return
@@ -122,7 +122,7 @@ class History:
     def _is_through(self) -> bool:
         return self.total_steps is not None and self.step >= self.total_steps
 
-    def _begin_anew(self, seen: Observation, had_ended: bool) -> None:
+    def _begin_anew(self, seen: Report, had_ended: bool) -> None:
         """Another attempt; where the one before had ended it is another run in the same file."""
         seconds, replayed = self.elapsed_seconds - self._timed_seconds, max(0.0, self.step - seen.step)
         steps = self.executed_steps - self.attempt_begin
@@ -141,7 +141,7 @@ class History:
             return self.total_steps
         return self.total_epochs * (self.steps_per_epoch or 1.0)
 
-    def _note_run(self, seen: Observation, had_ended: bool, total_before: float | None) -> None:
+    def _note_run(self, seen: Report, had_ended: bool, total_before: float | None) -> None:
         """An attempt that goes on from nothing is a run of its own, be it in the same file.
 
         One that ended before, of another length, was no training of this job: a bar that prepared the data.
@@ -177,7 +177,7 @@ class History:
         is_standing = len(seconds) > 0 and (seconds <= 0).mean() > MOST_STANDING
         return max(least, float(seconds.sum()) / PARTS_OF_STANDING) if is_standing else least
 
-    def _tick(self, seen: Observation) -> tuple[bool, bool]:
+    def _tick(self, seen: Report) -> tuple[bool, bool]:
         """Whether the report has a time, and whether its clock was set back.
 
         Where no line has a clock, time is the sum of the seconds that lines say steps took.
@@ -235,7 +235,7 @@ class History:
         self._steps = (steps[::2] + steps[1::2]).tolist()
         self._seconds = (seconds[::2] + seconds[1::2]).tolist()
 
-    def _note_rank(self, seen: Observation) -> None:
+    def _note_rank(self, seen: Report) -> None:
         if seen.rank is None:
             return
         if self._rank is None:
@@ -243,7 +243,7 @@ class History:
         if seen.step_seconds is not None:
             self.rank_seconds[seen.rank] = _followed(self.rank_seconds.get(seen.rank), seen.step_seconds)
 
-    def _note_announced(self, seen: Observation) -> None:
+    def _note_announced(self, seen: Report) -> None:
         """Keep the latest of what lines announce."""
         self.total_steps = seen.total_steps or self.total_steps
         self.total_epochs = seen.total_epochs or self.total_epochs

@@ -1,13 +1,15 @@
 """What is expected of a run before it has shown anything: its pace, what is lost beside steps, what its start takes.
 
-A prior comes from the job's forecast (`prior_of_forecast`), from past runs, or from both (`combined`). The tracker
-takes one; the more a run has shown itself, the less it weighs (`remaining`).
+A prior comes from the job's forecast (`prior_of_forecast`), from runs of the past (`past_prior`), or from both
+(`combined`). The tracker takes one; the more a run has shown itself, the less it weighs (`remaining`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, fsum, log, sqrt
+from typing import ClassVar
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
 from epochcast.predict.forecast.forecast import Forecast
@@ -39,6 +41,28 @@ class Prior:
     def log_error(self) -> float | None:
         """One standard deviation of the pace, as a logarithm."""
         return None if self.step_seconds is None else max(LEAST_LOG_ERROR, log_error(self.step_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Past(Record):
+    """What past runs say. `ratio` is observed over forecast seconds of a step; `same` counts runs of the very job."""
+
+    ratio: Interval
+    same: int
+    similar: int
+    pause_fraction: float | None = json_hidden(default=None)
+    start_seconds: float | None = json_hidden(default=None)
+
+    json_also: ClassVar[tuple[str, ...]] = ("told",)
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        change = self.ratio.mid - 1
+        size = f"{abs(change):.0%}".replace("%", " %")
+        how = "as fast as forecast" if size == "0 %" else f"{size} {'slower' if change > 0 else 'faster'} than forecast"
+        count, kind = (self.same, "of this job") if self.same else (self.similar, "like this one")
+        return f"your last {f'run {kind} was' if count == 1 else f'{count} runs {kind} were'} {how}"
 
 
 def log_error(interval: Interval) -> float:
@@ -93,3 +117,11 @@ def _pace(told: Sequence[tuple[Interval | None, float | None]]) -> Interval | No
     error = sqrt(max(1.0, misfit / (len(known) - 1)) / fsum(weights))
     around = Interval.around(exp(mean), exp(NORMAL_90 * max(error, LEAST_LOG_ERROR)))
     return Interval(around.low, around.mid, around.high, COVERAGE)
+
+
+def past_prior(past: Past | None, forecast: Forecast | None) -> Prior | None:
+    """What past runs say, as the tracker takes it: the forecast's pace times their ratio."""
+    if past is None or forecast is None:
+        return None
+    pace = past.ratio.scaled(forecast.step_seconds.mid)
+    return Prior(pace, past.pause_fraction, past.start_seconds, past.told)

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.observe.runs.tracker import Progress
+from epochcast.observe.runs.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Record):
     """How far a sweep is. A running trial counts by its progress, one that has not begun counts nothing yet."""
 
     trials: int
@@ -20,20 +21,15 @@ class Sweep:
     remaining_seconds: Interval
     dollars_so_far: float | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "format": "sweep",
-            "trials": self.trials,
-            "done": self.done,
-            "running": self.running,
-            "fraction": self.fraction,
-            "remaining_seconds": self.remaining_seconds.as_dict(),
-            "dollars_so_far": self.dollars_so_far,
-        }
+    json_also: ClassVar[tuple[str, ...]] = ("format",)
+
+    @property
+    def format(self) -> str:
+        """In place of the format of a log."""
+        return "sweep"
 
 
-def sweep(runs: Sequence[Progress], trials: int | None = None) -> Sweep:
+def sweep(runs: Sequence[Standing], trials: int | None = None) -> Sweep:
     """All runs as one. Trials to come take the mean of those seen and run as many at a time as run now.
 
     The sweep ends with its last trial: not before the slowest that runs now, nor before all work is done by as many.

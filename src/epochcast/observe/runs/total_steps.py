@@ -13,11 +13,8 @@ class Total:
 
     steps: float
     told_by: str
-
-    @property
-    def is_inferred(self) -> bool:
-        """Whether neither the user nor the log said it in so many words."""
-        return self.told_by not in ("given", "the log")
+    is_inferred: bool = True
+    """Whether neither the user nor the log said it in so many words."""
 
 
 def check_given(history: History, given: float) -> None:
@@ -44,9 +41,9 @@ def total_of(history: History, given: float | None = None) -> Total:
     if given is not None:
         if not 0 < given < inf:
             raise BadInput(f"`total` must be a number above 0, got {given:g}")
-        return Total(given, "given")
+        return Total(given, "given", is_inferred=False)
     if history.total_steps:
-        return Total(history.total_steps, "the log")
+        return Total(history.total_steps, "the log", is_inferred=False)
     epochs = history.total_epochs
     if epochs and history.steps_per_epoch:
         return Total(epochs * history.steps_per_epoch, f"{epochs:g} epochs of {history.steps_per_epoch:g} steps")

@@ -1,135 +1,32 @@
-"""One running job, followed: observations in, progress out.
+"""One running job, followed: reports in, its standing out.
 
->>> from epochcast.observe.logs.observation import Observation
+>>> from epochcast.observe.runs.report import Report
 >>> tracker = Tracker(total=100)
 >>> for step in range(0, 50, 10):
-...     tracker.add(Observation(step=step, clock_seconds=3.0 * step))
->>> round(tracker.progress().remaining_seconds.mid)
+...     tracker.add(Report(step=step, clock_seconds=3.0 * step))
+>>> round(tracker.standing().remaining_seconds.mid)
 180
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Any
 
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.observe.logs.observation import Observation
-from epochcast.observe.runs.drift import Drift, DriftWatch, RankWatch, Steadiness, steadiness
+from epochcast.observe.runs.drift import DriftWatch, RankWatch, Steadiness, steadiness
 from epochcast.observe.runs.early_stopping import StoppingWatch
 from epochcast.observe.runs.pace_reasons import reasons
 from epochcast.observe.runs.phases import Phases
 from epochcast.observe.runs.remaining_time import Remaining, remaining
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.report_spans import find_pauses, start_spans
 from epochcast.observe.runs.run_history import History
 from epochcast.observe.runs.run_prior import Prior, combined, prior_of_forecast
+from epochcast.observe.runs.standing import ShownPace, Standing
 from epochcast.observe.runs.total_steps import Total, total_of
 from epochcast.predict.forecast.forecast import Forecast
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is, and when it ends. None means that nobody said (a job, a price, a clock)."""
-
-    step: float
-    total: Total
-    elapsed_seconds: float
-    down_seconds: float
-    restarts: int
-    left: Remaining
-    is_done: bool
-    log_remaining_seconds: float | None
-    forecast: Forecast | None
-    drift: Drift | None
-    reasons: tuple[str, ...]
-    prior: Prior | None = None
-    stopping: StoppingWatch | None = None
-    stop_step: Interval | None = None
-    rank_drifts: Mapping[int, Drift] = field(default_factory=dict)
-
-    @property
-    def fraction(self) -> float:
-        """Steps done of all."""
-        return min(1.0, self.step / self.total.steps)
-
-    @property
-    def remaining_seconds(self) -> Interval:
-        """Until the last step."""
-        return self.left.remaining_seconds
-
-    @property
-    def against_forecast(self) -> float | None:
-        """Observed over forecast seconds per step; None without a forecast, or before a step was timed."""
-        if self.forecast is None or self.left.prior_weight == 1.0:
-            return None
-        return self.left.step_seconds / self.forecast.step_seconds.mid
-
-    @property
-    def dollars_so_far(self) -> float | None:
-        """What was paid while the job ran, all attempts; the time between attempts is not counted.
-
-        None for a log that is past its first step and has not told any time.
-        """
-        each = None if self.forecast is None else self.forecast.dollars_per_hour
-        is_untimed = self.elapsed_seconds == 0 and self.step > 0
-        return None if each is None or is_untimed else (self.elapsed_seconds - self.down_seconds) / 3600 * each
-
-    @property
-    def dollars_in_all(self) -> Interval | None:
-        """So far, and for what is left at the same price."""
-        so_far, forecast = self.dollars_so_far, self.forecast
-        if so_far is None or forecast is None or forecast.dollars_per_hour is None:
-            return None
-        each, left, down = forecast.dollars_per_hour / 3600, self.remaining_seconds, self.left.down_seconds
-        low, mid, high = (so_far + seconds * each for seconds in (left.low, max(left.low, left.mid - down), left.high))
-        return Interval(low, mid, high, left.coverage)
-
-    def finish_at(self, reported_at: datetime) -> datetime:
-        """When the last step ends, if the last report came at `reported_at`."""
-        try:
-            return reported_at + timedelta(seconds=self.remaining_seconds.mid)
-        except OverflowError:
-            message = (
-                f"with {self.total.steps:.0f} steps in all the run would end after the year 9999; is that the total?"
-            )
-            raise BadInput(message) from None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The numbers, by the names of the JSON contract."""
-        in_all = self.dollars_in_all
-        return {
-            "step": self.step,
-            "total_steps": self.total.steps,
-            "total_told_by": self.total.told_by,
-            "fraction": self.fraction,
-            "step_seconds": self.left.step_seconds,
-            "remaining_seconds": self.remaining_seconds.as_dict(),
-            "elapsed_seconds": self.elapsed_seconds,
-            "start_seconds": self.left.start_seconds,
-            "down_seconds": self.down_seconds,
-            "pause_seconds": self.left.pause_seconds,
-            "restarts": self.restarts,
-            "log_remaining_seconds": self.log_remaining_seconds,
-            "forecast_step_seconds": None if self.forecast is None else self.forecast.step_seconds.as_dict(),
-            "against_forecast": self.against_forecast,
-            "prior_told_by": None if self.prior is None else self.prior.told_by,
-            "prior_weight": self.left.prior_weight,
-            "dollars_so_far": self.dollars_so_far,
-            "dollars_in_all": None if in_all is None else in_all.as_dict(),
-            "drift": None if self.drift is None else self.drift.as_dict(),
-            "rank_drifts": [{"rank": rank, **drift.as_dict()} for rank, drift in self.rank_drifts.items()],
-            "reasons": list(self.reasons),
-            **({} if self.stopping is None else {"early_stopping": self._stopping_dict()}),
-        }
-
-    def _stopping_dict(self) -> dict[str, Any]:
-        assert self.stopping is not None
-        return {
-            **self.stopping.as_dict(),
-            "stop_step": None if self.stop_step is None else self.stop_step.as_dict(),
-        }
 
 
 @dataclass(slots=True)
@@ -149,7 +46,7 @@ class Tracker:
     watch: DriftWatch = field(default_factory=DriftWatch)
     ranks: RankWatch = field(default_factory=RankWatch)
 
-    def add(self, seen: Observation) -> None:
+    def add(self, seen: Report) -> None:
         """Take in one report."""
         span = self.history.add(seen)
         if seen.rank is not None and seen.step_seconds is not None and seen.phase == "train":
@@ -157,14 +54,21 @@ class Tracker:
         if span is not None:
             self.watch.add(self.history.step, self.history.elapsed_seconds, *span)
 
-    def add_all(self, seen: Iterable[Observation]) -> "Tracker":
+    def add_all(self, seen: Iterable[Report]) -> "Tracker":
         """Take in many; gives itself back."""
         for one in seen:
             self.add(one)
         return self
 
-    def progress(self) -> Progress:
-        """How far the run is now."""
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is an answer: a step was timed, or is forecast."""
+        history = self.history
+        is_timed = history.executed_steps > 0 or history.printed_step_seconds is not None
+        return history.reports > 0 and (is_timed or self.forecast is not None or self.past is not None)
+
+    def standing(self, reported_at: datetime | None = None) -> Standing:
+        """How the run stands, and when it ends if its last report came at `reported_at`."""
         history = self.history
         if not history.reports:
             raise BadInput("no training step was reported yet")
@@ -174,23 +78,49 @@ class Tracker:
         prior = combined([None if forecast is None else prior_of_forecast(forecast), self.past])
         left, stop_step = self._left(total, prior)
         has_stopped = self.stopping is not None and self.stopping.has_stopped
-        return Progress(
+        is_compared = forecast is not None and left.prior_weight < 1.0
+        so_far, in_all = _dollars(history, left, forecast)
+        running_seconds = history.elapsed_seconds - history.down_seconds
+        return Standing(
             step=history.step,
-            total=total,
+            total_steps=total.steps,
+            total_told_by=total.told_by,
+            is_total_inferred=total.is_inferred,
+            step_seconds=left.step_seconds,
+            remaining_seconds=left.remaining_seconds,
             elapsed_seconds=history.elapsed_seconds,
-            down_seconds=history.down_seconds,
-            restarts=history.restarts,
-            left=left,
             is_done=history.has_ended or history.step >= total.steps or has_stopped,
+            start_seconds=left.start_seconds,
+            down_seconds=history.down_seconds,
+            pause_seconds=left.pause_seconds,
+            interruption_seconds=left.interrupted_seconds,
+            interruption_down_seconds=left.down_seconds,
+            restarts=history.restarts,
+            report_seconds=running_seconds / history.reports or None if history.reports > 1 else None,
             log_remaining_seconds=history.log_remaining_seconds,
-            forecast=forecast,
+            forecast_step_seconds=None if forecast is None else forecast.step_seconds,
+            against_forecast=left.step_seconds / forecast.step_seconds.mid if forecast and is_compared else None,
+            prior_told_by=None if prior is None else prior.told_by,
+            prior_weight=left.prior_weight,
+            dollars_so_far=so_far,
+            dollars_in_all=in_all,
             drift=self.watch.latest,
-            reasons=tuple(reasons(history, self.watch.latest, forecast, left.step_seconds)),
-            prior=prior,
-            stopping=self.stopping,
-            stop_step=stop_step,
             rank_drifts=self.ranks.latest(),
+            reasons=tuple(reasons(history, self.watch.latest, forecast, left.step_seconds)),
+            early_stopping=None if self.stopping is None else self.stopping.standing(stop_step),
+            shown=self._shown(total, left, is_own=prior is None),
+            seen_at=None if reported_at is None else reported_at.replace(microsecond=0),
+            finish_at=None if reported_at is None else _finish_at(reported_at, left.remaining_seconds.mid, total),
         )
+
+    def _shown(self, total: Total, left: Remaining, is_own: bool) -> ShownPace | None:
+        """What the run itself has shown; None before a step was timed."""
+        if not is_own or self.stopping is not None or self.phases is not None:
+            try:
+                left = remaining(self.history, total.steps)
+            except BadInput:
+                return None
+        return ShownPace(left.step_seconds, left.start_seconds, self.history.executed_steps)
 
     def _left(self, total: Total, prior: Prior | None) -> tuple[Remaining, Interval | None]:
         """What is left until the total, or until early stopping where that is watched; and the step at which."""
@@ -221,3 +151,24 @@ class Tracker:
     def _counts_epochs(self, total: Total) -> bool:
         epochs = self.history.total_epochs
         return epochs is not None and total.steps == epochs and self.history.steps_per_epoch is None
+
+
+def _dollars(history: History, left: Remaining, forecast: Forecast | None) -> tuple[float | None, Interval | None]:
+    """Cost so far, and with what is left at the same price; None for a log that has steps and no time."""
+    is_untimed = history.elapsed_seconds == 0 and history.step > 0
+    if forecast is None or forecast.dollars_per_hour is None or is_untimed:
+        return None, None
+    each, seconds, down = forecast.dollars_per_hour, left.remaining_seconds, left.down_seconds
+    so_far = (history.elapsed_seconds - history.down_seconds) / 3600 * each
+    ends = (seconds.low, max(seconds.low, seconds.mid - down), seconds.high)
+    low, mid, high = (so_far + end * (each / 3600) for end in ends)
+    return so_far, Interval(low, mid, high, seconds.coverage)
+
+
+def _finish_at(reported_at: datetime, remaining_seconds: float, total: Total) -> datetime:
+    try:
+        return (reported_at + timedelta(seconds=remaining_seconds)).replace(microsecond=0)
+    except OverflowError:
+        raise BadInput(
+            f"with {total.steps:.0f} steps in all the run would end after the year 9999; is that the total?"
+        ) from None

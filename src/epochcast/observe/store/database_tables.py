@@ -2,9 +2,13 @@
 
 Numbers are double precision or whole; times are seconds since 1970 (UTC) as double precision, exact to a microsecond
 until long after anybody's training. JSON is kept as text, so that it comes back to the last digit. Text has a bound.
-Observations are one table keyed by what makes a report unique, in the order in which they are read back; SQLite keeps
-the rows in the key itself (WITHOUT ROWID). A rank that nobody told is -1 there, because a key has no unknowns.
+The table of observations has the fields of `observe.runs.report.Report`. It is keyed by what makes a report unique, in
+the order in which reports are read back; SQLite keeps the rows in the key itself (WITHOUT ROWID). A rank that nobody
+told is -1 there, because a key has no unknowns.
 """
+
+from collections.abc import Mapping
+from typing import Any, get_args, get_type_hints
 
 from sqlalchemy import (
     JSON,
@@ -22,7 +26,8 @@ from sqlalchemy import (
     Table,
 )
 
-from epochcast.observe.store.store_rows import LONGEST_NAME, LONGEST_TEXT
+from epochcast.observe.runs.report import BOUNDS, LONGEST_NAME, Phase, Report
+from epochcast.observe.store.store_rows import LONGEST_TEXT
 
 metadata = MetaData(
     naming_convention={
@@ -106,26 +111,29 @@ forecasts = Table(
     Column("forecast", JSON, nullable=False),
 )
 
+REPORT_KEY = ("attempt", "step", "rank", "phase")
+"""What identifies a report of a run."""
+REPORT_COLUMNS = (*REPORT_KEY, *(name for name in Report._fields if name not in REPORT_KEY))
+
+
+def _report_column(name: str, hint: Any) -> Column[Any]:
+    """The column of a field of `Report`: a phase is its place in the list, a rank that nobody told is `NO_RANK`."""
+    is_key = name in REPORT_KEY
+    kinds: Mapping[Any, Any] = {
+        Phase: SmallInteger,
+        str: String(LONGEST_NAME),
+        int: Integer if name in BOUNDS and BOUNDS[name].most < 2**31 else BigInteger,
+        float: Double,
+    }
+    kind = next(kinds[part] for part in (hint, *get_args(hint)) if part in kinds)
+    return Column(name, kind, primary_key=is_key, nullable=not is_key and hint is not int, autoincrement=False)
+
+
 observations = Table(
     "observations",
     metadata,
     Column("run_id", BigInteger, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
-    Column("attempt", BigInteger, primary_key=True),
-    Column("step", Double, primary_key=True),
-    Column("rank", Integer, primary_key=True),
-    Column("phase", SmallInteger, primary_key=True),
-    Column("clock_seconds", Double),
-    Column("step_seconds", Double),
-    Column("data_seconds", Double),
-    Column("loss", Double),
-    Column("epoch", Double),
-    Column("total_steps", Double),
-    Column("total_epochs", Double),
-    Column("steps_per_epoch", Double),
-    Column("remaining_seconds", Double),
-    Column("pause_seconds", Double),
-    Column("what", String(LONGEST_NAME)),
-    Column("reports", Integer, nullable=False),
+    *(_report_column(name, get_type_hints(Report)[name]) for name in REPORT_COLUMNS),
     Column("received_at_seconds", Double, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -15,8 +15,8 @@ _DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in JOB_OPTIONS}
 
 def fingerprint(job: Mapping[str, Any]) -> str:
     """Of a job as `Job.as_dict` gives it; options at their defaults are left out."""
-    told = {name: value for name, value in job.items() if name not in _DEFAULTS or value != _plain(_DEFAULTS[name])}
-    return sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:32]
+    options = {name: value for name, value in job.items() if name not in _DEFAULTS or value != _plain(_DEFAULTS[name])}
+    return sha256(json.dumps(options, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:32]
 
 
 def _plain(value: Any) -> Any:

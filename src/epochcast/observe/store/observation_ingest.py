@@ -14,15 +14,20 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from epochcast.observe.store.database_tables import NO_RANK, attempts, observations
+from epochcast.observe.runs.report import LONGEST_NAME, PHASES, Report
+from epochcast.observe.store.database_tables import NO_RANK, REPORT_COLUMNS, attempts, observations
 from epochcast.observe.store.insert_rows import blocks_of, placeholders
-from epochcast.observe.store.store_rows import LONGEST_NAME, PHASES, ObservationRow, bounded
+from epochcast.observe.store.store_rows import bounded
 
 _COLUMNS = tuple(column.name for column in observations.columns)
 _PHASE_PLACE = {phase: place for place, phase in enumerate(PHASES)}
 _NAMES = ", ".join(_COLUMNS)
 _SQLITE = f"INSERT INTO observations ({_NAMES}) VALUES {{values}} ON CONFLICT DO NOTHING"
 _KEY = itemgetter(0, 1, 2, 3, 4)
+_RANK, _PHASE, _LOSS, _WHAT = (_COLUMNS.index(name) for name in ("rank", "phase", "loss", "what"))
+# The fields of a report in the order of the columns, and the columns in the order of the fields.
+_IN_ORDER = itemgetter(*(Report._fields.index(name) for name in REPORT_COLUMNS))
+_AS_REPORT = itemgetter(*(_COLUMNS.index(name) for name in Report._fields))
 # Of the connection alone, empty again after every commit.
 _ARRIVED = "CREATE TEMPORARY TABLE IF NOT EXISTS arrived (LIKE observations) ON COMMIT DELETE ROWS"
 _COPY = f"COPY arrived ({_NAMES}) FROM STDIN"
@@ -31,7 +36,7 @@ _MOVE = f"INSERT INTO observations ({_NAMES}) SELECT {_NAMES} FROM arrived ON CO
 
 def insert(
     connection: Connection,
-    batches: Mapping[int, Sequence[ObservationRow]],
+    batches: Mapping[int, Sequence[Report]],
     received_at_seconds: float,
     *,
     even_thinned: bool = False,
@@ -53,8 +58,8 @@ def insert_values(connection: Connection, values: list[tuple[Any, ...]]) -> int:
         return 0
     values.sort(key=_KEY)
     if connection.dialect.name == "sqlite":
-        told = [(*value[:8], _told(value[8]), *value[9:]) for value in values]
-        return sum(_insert_block(connection, block) for block in blocks_of(told))
+        rows = [(*value[:_LOSS], _loss(value[_LOSS]), *value[_LOSS + 1 :]) for value in values]
+        return sum(_insert_block(connection, block) for block in blocks_of(rows))
     return _copy(connection, values)
 
 
@@ -63,12 +68,14 @@ def _insert_block(connection: Connection, block: Sequence[tuple[Any, ...]]) -> i
     return connection.exec_driver_sql(statement, tuple(chain.from_iterable(block))).rowcount
 
 
-def values_of(run_id: int, row: ObservationRow, received_at_seconds: float) -> tuple[Any, ...]:
+def values_of(run_id: int, row: Report, received_at_seconds: float) -> tuple[Any, ...]:
     """A report in the order of the columns, checked."""
     row.check()
-    rank = NO_RANK if row.rank is None else row.rank
-    row = row if row.what is None else row._replace(what=bounded(row.what, LONGEST_NAME))
-    return (run_id, row.attempt, row.step, rank, _PHASE_PLACE[row.phase], *row[4:], received_at_seconds)
+    values = [run_id, *_IN_ORDER(row), received_at_seconds]
+    values[_RANK] = NO_RANK if row.rank is None else row.rank
+    values[_PHASE] = _PHASE_PLACE[row.phase]
+    values[_WHAT] = bounded(row.what, LONGEST_NAME) or None
+    return tuple(values)
 
 
 def _copy(connection: Connection, values: Iterable[tuple[Any, ...]]) -> int:
@@ -94,22 +101,16 @@ def _thinned(connection: Connection, run_ids: Iterable[int]) -> dict[tuple[int, 
     return {(run_id, attempt): step for run_id, attempt, step in found}
 
 
-def _told(loss: float | None) -> float | str | None:
+def _loss(loss: float | None) -> float | str | None:
     """SQLite would keep a loss that is not a number as unknown; as text it stays what it is."""
     return "nan" if loss is not None and isnan(loss) else loss
 
 
-def row_from(values: Sequence[Any]) -> ObservationRow:
-    """The value of a row that was selected with all columns."""
-    _, attempt, step, rank, phase, clock, step_seconds, data_seconds, loss, *rest, _received = values
-    return ObservationRow(
-        step,
-        attempt,
-        None if rank == NO_RANK else rank,
-        PHASES[phase],
-        clock,
-        step_seconds,
-        data_seconds,
-        None if loss is None else float(loss),
-        *rest,
-    )
+def row_from(values: Sequence[Any]) -> Report:
+    """The report of a row that was selected with all columns."""
+    values, loss = list(values), values[_LOSS]
+    values[_RANK] = None if values[_RANK] == NO_RANK else values[_RANK]
+    values[_PHASE] = PHASES[values[_PHASE]]
+    values[_LOSS] = None if loss is None else float(loss)
+    values[_WHAT] = values[_WHAT] or ""
+    return Report(*_AS_REPORT(values))

@@ -24,6 +24,8 @@ from sqlalchemy import select
 from epochcast.base.caching import remembered
 from epochcast.base.documents import parse_toml
 from epochcast.interval import Interval
+from epochcast.observe.runs.run_prior import Past
+from epochcast.observe.runs.standing import ShownPace
 from epochcast.observe.store.database_tables import jobs, runs
 from epochcast.observe.store.job_fingerprint import fingerprint
 from epochcast.observe.store.row_values import run_of
@@ -38,30 +40,6 @@ LEAST_STEPS = 20
 """A run that executed fewer has not shown its pace."""
 # Options that change how many steps there are, and nothing about one.
 _NOT_OF_A_STEP = {"epochs", "samples", "tokens", "checkpoints_per_epoch", "validation_samples"}
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What past runs say. `ratio` is observed over forecast seconds of a step; `same` counts runs of the very job."""
-
-    ratio: Interval
-    same: int
-    similar: int
-    pause_fraction: float | None = None
-    start_seconds: float | None = None
-
-    @property
-    def told(self) -> str:
-        """In words."""
-        change = self.ratio.mid - 1
-        size = f"{abs(change):.0%}".replace("%", " %")
-        how = "as fast as forecast" if size == "0 %" else f"{size} {'slower' if change > 0 else 'faster'} than forecast"
-        count, kind = (self.same, "of this job") if self.same else (self.similar, "like this one")
-        return f"your last {f'run {kind} was' if count == 1 else f'{count} runs {kind} were'} {how}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """By name."""
-        return {"told": self.told, "ratio": self.ratio.as_dict(), "same": self.same, "similar": self.similar}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +68,7 @@ def past_of(store: Store, job: Mapping[str, Any], place: RunPlace, *, but: int |
         same=len(of_this_job),
         similar=sum(len(group.ratios) for group in groups) - len(of_this_job),
         pause_fraction=_median(_pause_fraction(run) for run in of_this_job),
-        start_seconds=_median(_shown(run).get("start_seconds") for run in of_this_job),
+        start_seconds=_median(None if (shown := _shown(run)) is None else shown.start_seconds for run in of_this_job),
     )
 
 
@@ -138,7 +116,8 @@ def _runs_of(store: Store, model: str, device: str, but: int | None) -> list[tup
             values = dict(row._mapping)
             theirs = values.pop("its_job")
             run = run_of(values)
-            if _shown(run).get("executed_steps", 0.0) >= LEAST_STEPS:
+            shown = _shown(run)
+            if shown is not None and shown.executed_steps >= LEAST_STEPS:
                 found.append((run, theirs))
     return found
 
@@ -165,18 +144,17 @@ def step_fingerprint(job: Mapping[str, Any]) -> str:
     return fingerprint({name: value for name, value in job.items() if name not in _NOT_OF_A_STEP})
 
 
-def _shown(run: RunRow) -> Mapping[str, Any]:
-    shown = run.progress.get("shown")
-    return shown if isinstance(shown, Mapping) else {}
+def _shown(run: RunRow) -> ShownPace | None:
+    return None if run.standing is None else run.standing.shown
 
 
 def _pause_fraction(run: RunRow) -> float | None:
     """Seconds beside steps over seconds of steps, start and down time left out."""
     shown = _shown(run)
-    steps_seconds = (run.step_seconds or 0.0) * shown.get("executed_steps", 0.0)
-    if run.elapsed_seconds is None or not steps_seconds:
+    if shown is None or run.elapsed_seconds is None or not run.step_seconds or not shown.executed_steps:
         return None
-    beside = run.elapsed_seconds - (run.down_seconds or 0.0) - shown.get("start_seconds", 0.0) - steps_seconds
+    steps_seconds = run.step_seconds * shown.executed_steps
+    beside = run.elapsed_seconds - (run.down_seconds or 0.0) - shown.start_seconds - steps_seconds
     return float(max(0.0, beside / steps_seconds))
 
 

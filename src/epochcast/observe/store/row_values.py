@@ -7,17 +7,9 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Row, Select, select
 
+from epochcast.observe.runs.report import LONGEST_NAME
 from epochcast.observe.store.database_tables import attempts, forecasts, jobs, runs
-from epochcast.observe.store.store_rows import (
-    LONGEST_NAME,
-    Attempt,
-    JobRow,
-    RunPlace,
-    RunRow,
-    StoredForecast,
-    bounded,
-    checked_name,
-)
+from epochcast.observe.store.store_rows import Attempt, JobRow, RunPlace, RunRow, StoredForecast, bounded, checked_name
 
 _PLACE = {"device", "gpus", "nodes", "host", "place"}
 NOWHERE = RunPlace()

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.database_tables import attempts, runs
 from epochcast.observe.store.insert_rows import blocks_of, parts_of, placeholders
-from epochcast.observe.store.store_rows import ObservationRow
 
 _NEWEST = "SELECT step FROM observations WHERE run_id = runs.id ORDER BY attempt DESC, step DESC LIMIT 1"
 _SEEN = f"""UPDATE runs
@@ -34,7 +34,7 @@ def lock_runs(connection: Connection, run_ids: Collection[int]) -> set[int]:
     return there
 
 
-def note_seen(connection: Connection, batches: Mapping[int, Sequence[ObservationRow]], now_seconds: float) -> None:
+def note_seen(connection: Connection, batches: Mapping[int, Sequence[Report]], now_seconds: float) -> None:
     """Of reports by the ids of their runs: their attempts, and how far each run is by its last attempt."""
     note_attempts(connection, {(run_id, row.attempt) for run_id, rows in batches.items() for row in rows})
     run_ids = sorted(batches)
@@ -69,11 +69,11 @@ def known_attempts(connection: Connection, run_ids: Collection[int]) -> set[tupl
     return found
 
 
-def note_runs(connection: Connection, told: Mapping[int, Mapping[str, Any]]) -> None:
+def note_runs(connection: Connection, columns: Mapping[int, Mapping[str, Any]]) -> None:
     """Columns of runs, by the runs' ids."""
-    for run_id in sorted(told):
-        if told[run_id]:
-            connection.execute(update(runs).where(runs.c.id == run_id).values(**told[run_id]))
+    for run_id in sorted(columns):
+        if columns[run_id]:
+            connection.execute(update(runs).where(runs.c.id == run_id).values(**columns[run_id]))
 
 
 def note_ends(connection: Connection, ended: Mapping[tuple[int, int], tuple[str, float]], now_seconds: float) -> None:
@@ -87,5 +87,5 @@ def note_ends(connection: Connection, ended: Mapping[tuple[int, int], tuple[str,
         connection.execute(of_last.values(**values, seen_at_seconds=now_seconds))
 
 
-def _last_total(rows: Sequence[ObservationRow]) -> float | None:
+def _last_total(rows: Sequence[Report]) -> float | None:
     return next((row.total_steps for row in reversed(rows) if row.total_steps), None)

@@ -1,18 +1,18 @@
 """The database and its verbs. Every verb is one transaction: done and kept when it returns, or not at all.
 
->>> import tempfile; from epochcast.observe.store.store_opening import open_store; from
-epochcast.observe.store.store_rows import ObservationRow
+>>> import tempfile
+>>> from epochcast.observe.runs.report import Report
+>>> from epochcast.observe.store.store_opening import open_store
 >>> folder = tempfile.TemporaryDirectory()
 >>> store = open_store(f"{folder.name}/store.db")
 >>> run = store.open_run("first try")
->>> store.record(run.id, [ObservationRow(step=10, clock_seconds=4.0), ObservationRow(step=20, clock_seconds=8.0)])
+>>> store.record(run.id, [Report(step=10, clock_seconds=4.0), Report(step=20, clock_seconds=8.0)])
 2
->>> store.record(run.id, [ObservationRow(step=20, clock_seconds=8.0), ObservationRow(step=30, clock_seconds=12.0)])
+>>> store.record(run.id, [Report(step=20, clock_seconds=8.0), Report(step=30, clock_seconds=12.0)])
 1
 >>> [row.step for row in store.observations(run.id)], store.run("first try").step
 ([10.0, 20.0, 30.0], 30.0)
 >>> store.close(); folder.cleanup()
-
 """
 
 import time
@@ -26,6 +26,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, Result, Select, delete, func, insert, select, text, update
 
 from epochcast.errors import UnknownName
+from epochcast.observe.runs.report import PHASES, Report
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.database_engine import writer
 from epochcast.observe.store.database_tables import (
@@ -45,11 +46,9 @@ from epochcast.observe.store.run_updates import lock_runs, note_runs, note_seen
 from epochcast.observe.store.store_errors import Unavailable, plain_errors
 from epochcast.observe.store.store_location import sqlite_file
 from epochcast.observe.store.store_rows import (
-    PHASES,
     STATES,
     Attempt,
     JobRow,
-    ObservationRow,
     RunPlace,
     RunRow,
     StoredForecast,
@@ -141,9 +140,9 @@ class Store:
         with self.reading() as connection:
             return [run_of(row) for row in connection.execute((wanted or RunFilter()).select())]
 
-    def note(self, run_id: int, *, state: str | None = None, **told: Any) -> None:
+    def note(self, run_id: int, *, state: str | None = None, **columns: Any) -> None:
         """Write down what is now known of a run: columns of a `RunRow` by their names; None leaves one as it is."""
-        values = {name: value for name, value in told.items() if value is not None}
+        values = {name: value for name, value in columns.items() if value is not None}
         if state is not None:
             values["state"] = _state(state)
         if values:
@@ -151,16 +150,16 @@ class Store:
             with self.writing() as connection:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(**values))
 
-    def note_all(self, told: Mapping[int, Mapping[str, Any]]) -> None:
+    def note_all(self, columns: Mapping[int, Mapping[str, Any]]) -> None:
         """The same of many runs by their ids, some in each transaction: others that write wait for a moment only.
 
         When the runs were last heard of stays as it is.
         """
-        for run_ids in parts_of(sorted(told), NOTED_RUNS):
-            self._note(run_ids, told)
+        for run_ids in parts_of(sorted(columns), NOTED_RUNS):
+            self._note(run_ids, columns)
 
-    def _note(self, run_ids: Sequence[int], told: Mapping[int, Mapping[str, Any]]) -> None:
-        self.written(lambda connection: note_runs(connection, {run_id: told[run_id] for run_id in run_ids}))
+    def _note(self, run_ids: Sequence[int], columns: Mapping[int, Mapping[str, Any]]) -> None:
+        self.written(lambda connection: note_runs(connection, {run_id: columns[run_id] for run_id in run_ids}))
 
     def delete_run(self, run_id: int) -> None:
         """Remove a run with all that was seen of it."""
@@ -189,11 +188,11 @@ class Store:
 
     # ---- observations --------------------------------------------------------------------------------
 
-    def record(self, run_id: int, rows: Sequence[ObservationRow]) -> int:
+    def record(self, run_id: int, rows: Sequence[Report]) -> int:
         """Add reports of a run; those that are there already stay as they are. Gives how many are new."""
         return self.record_all({run_id: rows})
 
-    def record_all(self, batches: Mapping[int, Sequence[ObservationRow]]) -> int:
+    def record_all(self, batches: Mapping[int, Sequence[Report]]) -> int:
         """The same for several runs, by their ids, in one transaction."""
         batches = {run_id: rows for run_id, rows in batches.items() if rows}
 
@@ -213,7 +212,7 @@ class Store:
         attempt: int | None = None,
         after_step: float = -1.0,
         after: tuple[int, float] | None = None,
-    ) -> Iterator[ObservationRow]:
+    ) -> Iterator[Report]:
         """Reports of a run in the order of attempts and steps, read part by part; `after` an attempt and step, all."""
         query = select(observations).where(observations.c.run_id == run_id).order_by(*observations.primary_key.columns)
         if attempt is not None:
@@ -225,7 +224,7 @@ class Store:
             for row in in_parts(connection, query):
                 yield ingest.row_from(row)
 
-    def timed_steps(self, run_id: int, most: int) -> list[ObservationRow]:
+    def timed_steps(self, run_id: int, most: int) -> list[Report]:
         """Reports with seconds per step, thinned evenly over the whole run to at most so many; the newest is there."""
         is_timed = (observations.c.phase == PHASES.index("train")) & observations.c.step_seconds.is_not(None)
         place = func.row_number().over(order_by=observations.primary_key.columns).label("place")
@@ -286,11 +285,11 @@ class Store:
         with self.writing() as connection:
             found = connection.execute(insert(forecasts).values(**values).returning(forecasts.c.id)).scalar_one()
             if run_id is not None:
-                told = {
+                columns = {
                     "forecast_step_seconds": forecast.step_seconds.mid,
                     "forecast_total_seconds": None if total is None else total.mid,
                 }
-                connection.execute(update(runs).where(runs.c.id == run_id).values(**told))
+                connection.execute(update(runs).where(runs.c.id == run_id).values(**columns))
         return StoredForecast(id=found, **values)
 
     def forecasts(self, *, run_id: int | None = None, job_id: int | None = None) -> list[StoredForecast]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
+from epochcast.observe.runs.report import PHASES
 from epochcast.observe.store.database_tables import (
     attempts,
     forecasts,
@@ -29,7 +30,6 @@ from epochcast.observe.store.database_tables import (
     runs,
 )
 from epochcast.observe.store.store import Store, in_parts
-from epochcast.observe.store.store_rows import PHASES
 from epochcast.observe.store.store_schema import NEWEST
 
 FORMAT = 1

@@ -15,12 +15,13 @@ from sqlalchemy import Connection, Table, select, update
 from epochcast.base.bounds import MOST_DOCUMENT_BYTES
 from epochcast.base.documents import parse_json
 from epochcast.errors import BadInput
+from epochcast.observe.runs.report import LONGEST_NAME, Report
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.database_tables import jobs, queues, runs
 from epochcast.observe.store.insert_rows import or_nothing
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_export import FORMAT, KINDS, OBSERVED
-from epochcast.observe.store.store_rows import LONGEST_NAME, ObservationRow, StoredMeasurement
+from epochcast.observe.store.store_rows import StoredMeasurement
 from epochcast.observe.store.store_schema import NEWEST
 
 
@@ -129,8 +130,8 @@ def _take_run(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> i
     if known is not None:
         reading.run_ids[key] = known.id
         if values["seen_at_seconds"] > known.seen_at_seconds:
-            told = {name: value for name, value in values.items() if name != "name"}
-            connection.execute(update(runs).where(runs.c.id == known.id).values(**told))
+            columns = {name: value for name, value in values.items() if name != "name"}
+            connection.execute(update(runs).where(runs.c.id == known.id).values(**columns))
         return 0
     values["name"] = _free_name(connection, runs, values["name"])
     added = _added(reading, table, values)
@@ -179,13 +180,13 @@ _ADDED = ("pause_seconds", "what")
 
 def _values(run_id: int, row: dict[str, Any]) -> tuple[Any, ...]:
     received, rank, loss = row.pop("received_at_seconds"), row.pop("rank"), row.pop("loss")
-    told = ObservationRow(
+    report = Report(
         float(row.pop("step")),
         rank=None if rank < 0 else rank,
         loss=float(loss) if isinstance(loss, str) else loss,
         **row,
     )
-    return ingest.values_of(run_id, told, float(received))
+    return ingest.values_of(run_id, report, float(received))
 
 
 _TAKES: Mapping[str, Callable[[_ImportedRows, Table, dict[str, Any]], int]] = {

@@ -1,88 +1,34 @@
 """The values a store keeps: what is written into it, and what comes back.
 
 A *job* is what is trained, a *run* one training of it somewhere under a name that no other run of the database has, an
-*attempt* one start of a run (it may be stopped and go on), an *observation* one report of it. Times are seconds since
-1970 (UTC), named `…_at_seconds`; `clock_seconds` counts from the start of the run on the run's own clock. None means
-that nobody said.
+*attempt* one start of a run (it may be stopped and go on); `observe.runs.report` is one report of it. Times are seconds
+since 1970 (UTC), named `…_at_seconds`; `clock_seconds` counts from the start of the run on the run's own clock. None
+means that nobody said.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, ClassVar
 
-from epochcast.errors import BadInput, UnknownName
+from epochcast.base.record import Record, json_hidden, json_name
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+from epochcast.observe.runs.drift import Drift
+from epochcast.observe.runs.report import LONGEST_NAME
+from epochcast.observe.runs.standing import Standing
 
 STATES = ("queued", "running", "ended", "failed", "stopped")
 """Of a run and of an attempt: `ended` is finished as planned, `stopped` by somebody, `failed` by itself."""
 OVER = ("ended", "failed", "stopped")
-PHASES = ("train", "validation", "checkpoint", "start", "end", "pause")
-"""What a report is about; the database keeps its place in this list, so that names are only ever added at its end."""
 
 # A running job is silent after so many of its own report intervals, and never sooner than after the seconds. The second
 # number is for runs whose interval is not known yet.
 SILENT_REPORTS = 5
 SILENT_LEAST_SECONDS, SILENT_UNKNOWN_SECONDS = 600.0, 3600.0
 
-LONGEST_NAME, LONGEST_TEXT = 200, 1000
-MOST_ATTEMPT, MOST_RANK = 2**62, 2**31 - 1
-MOST_STEP = 2.0**62
-
-
-class ObservationRow(NamedTuple):
-    """One report of a run. An attempt has one of each step, rank and phase; a second one is the same again.
-
-    `reports` are those it stands for: older ones are joined when a database is thinned. Announcements (`total_steps`,
-    `total_epochs`, `steps_per_epoch`) hold until another is made. `pause_seconds` is how long the pause took that ended
-    with it, `what` its name.
-    """
-
-    step: float
-    attempt: int = 0
-    rank: int | None = None
-    phase: str = "train"
-    clock_seconds: float | None = None
-    step_seconds: float | None = None
-    data_seconds: float | None = None
-    loss: float | None = None
-    epoch: float | None = None
-    total_steps: float | None = None
-    total_epochs: float | None = None
-    steps_per_epoch: float | None = None
-    remaining_seconds: float | None = None
-    pause_seconds: float | None = None
-    what: str | None = None
-    reports: int = 1
-
-    def check(self) -> None:
-        """Refuse what no training reports; a loss may be anything, even not a number."""
-        if self.phase not in PHASES:
-            raise UnknownName("phase", str(self.phase), PHASES)
-        if not 0 <= self.step <= MOST_STEP:
-            raise BadInput(f"a step counts from 0, got {self.step}")
-        if not 0 <= self.attempt <= MOST_ATTEMPT:
-            raise BadInput(f"attempts count from 0, got {self.attempt}")
-        if self.rank is not None and not 0 <= self.rank <= MOST_RANK:
-            raise BadInput(f"ranks count from 0, got {self.rank}")
-        if self.reports < 1:
-            raise BadInput(f"a row stands for at least one report, got {self.reports}")
-        for name in _FINITE:
-            value = getattr(self, name)
-            if value is not None and not isfinite(value):
-                raise BadInput(f"{name} of step {self.step:g} must be a finite number, got {value}")
-
-
-_FINITE = (
-    "clock_seconds",
-    "step_seconds",
-    "data_seconds",
-    "epoch",
-    "total_steps",
-    "total_epochs",
-    "steps_per_epoch",
-    "remaining_seconds",
-    "pause_seconds",
-)
+LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +57,28 @@ class JobRow:
     added_at_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One training. `key` tells it from every run of any database; `progress` is the last that was told of it.
+@dataclass(frozen=True)
+class RunRow(Record):
+    """One training: what the database knows of it, and the JSON object that `epochcast runs` and the API show.
 
-    `step_seconds` is the pace it showed, without pauses; `elapsed_seconds` include them, and the `down_seconds`
-    between its attempts.
+    `key` tells it from every run of any database. `step_seconds` is the pace it showed, without pauses;
+    `elapsed_seconds` include them, and the `down_seconds` between its attempts. `progress` is its last standing as it
+    was written (`standing` reads it).
     """
 
-    id: int
     key: str
-    name: str
-    place: RunPlace
     state: str
-    added_at_seconds: float
-    seen_at_seconds: float
-    job_id: int | None = None
-    job_name: str | None = None
+    id: int = json_hidden()
+    name: str = json_name("run")
+    place: RunPlace = json_hidden()  # noqa: RUF009
+    added_at_seconds: float = json_hidden()
+    seen_at_seconds: float = json_hidden()
+    job_id: int | None = json_hidden(default=None)
+    job_name: str | None = json_name("job", default=None)
     source: str | None = None
     format: str | None = None
-    started_at_seconds: float | None = None
-    ended_at_seconds: float | None = None
+    started_at_seconds: float | None = json_hidden(default=None)
+    ended_at_seconds: float | None = json_hidden(default=None)
     step: float | None = None
     total_steps: float | None = None
     step_seconds: float | None = None
@@ -139,8 +86,83 @@ class RunRow:
     down_seconds: float | None = None
     forecast_step_seconds: float | None = None
     forecast_total_seconds: float | None = None
-    progress: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    project: str | None = None
+    progress: Mapping[str, Any] = json_hidden(default_factory=dict, hash=False)
+    project: str | None = json_hidden(default=None)
+
+    json_also: ClassVar[tuple[str, ...]] = (
+        *("device", "gpus", "nodes", "host", "fraction", "remaining_seconds", "finish_at", "against_forecast"),
+        *("started_at", "seen_at", "ended_at", "drift", "reasons", "dollars_so_far", "dollars"),
+    )
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """How it stands, as far as anybody has worked that out."""
+        return Standing.stored(self.progress)
+
+    @property
+    def device(self) -> str | None:
+        """The name of its device's data sheet."""
+        return self.place.device
+
+    @property
+    def gpus(self) -> int:
+        """On each node."""
+        return self.place.gpus
+
+    @property
+    def nodes(self) -> int:
+        """Machines."""
+        return self.place.nodes
+
+    @property
+    def host(self) -> str | None:
+        """The machine it was started on."""
+        return self.place.host
+
+    @property
+    def remaining_seconds(self) -> Interval | None:
+        """Until its last step; None once it is over."""
+        return None if self.standing is None or self.is_over else self.standing.remaining_seconds
+
+    @property
+    def finish_at(self) -> datetime | None:
+        """When it is expected to end; None once it is over."""
+        return None if self.standing is None or self.is_over else self.standing.finish_at
+
+    @property
+    def drift(self) -> Drift | None:
+        """The latest change of its pace."""
+        return None if self.standing is None else self.standing.drift
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is slow, where that is known."""
+        return () if self.standing is None else self.standing.reasons
+
+    @property
+    def dollars_so_far(self) -> float | None:
+        """Its cost until now."""
+        return None if self.standing is None else self.standing.dollars_so_far
+
+    @property
+    def dollars(self) -> Interval | None:
+        """What it will have cost in all."""
+        return None if self.standing is None else self.standing.dollars_in_all
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When its first attempt began."""
+        return _moment(self.started_at_seconds)
+
+    @property
+    def seen_at(self) -> datetime | None:
+        """When it was last heard of."""
+        return _moment(self.seen_at_seconds)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it was over."""
+        return _moment(self.ended_at_seconds)
 
     @property
     def is_over(self) -> bool:
@@ -150,7 +172,7 @@ class RunRow:
     @property
     def silent_after_seconds(self) -> float:
         """Without a report for this long, the run is silent."""
-        interval = self.progress.get("report_seconds")
+        interval = None if self.standing is None else self.standing.report_seconds
         return SILENT_UNKNOWN_SECONDS if not interval else max(SILENT_LEAST_SECONDS, SILENT_REPORTS * interval)
 
     def silent_seconds(self, now_seconds: float) -> float:
@@ -217,6 +239,16 @@ class StoredMeasurement:
     kind: str
     line: Mapping[str, Any] = field(hash=False)
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def _moment(at_seconds: float | None) -> datetime | None:
+    """To the second, in UTC; None also for what is no day of any calendar."""
+    if at_seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(at_seconds, UTC).replace(microsecond=0)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def checked_name(name: str) -> str:

@@ -14,10 +14,12 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from epochcast.base.record import Record
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.database_tables import attempts, observations, runs
 from epochcast.observe.store.store import Store, in_parts
-from epochcast.observe.store.store_rows import OVER, ObservationRow
+from epochcast.observe.store.store_rows import OVER
 
 WHOLE_SECONDS = 7 * 24 * 3600.0
 """Younger reports stay as they came."""
@@ -26,7 +28,7 @@ KEPT_REPORTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Thinned:
+class Thinned(Record):
     """What was done: rows before and after, runs removed, and the size of the database."""
 
     rows_before: int
@@ -34,10 +36,6 @@ class Thinned:
     runs_removed: int
     bytes_before: int
     bytes_after: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """By name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def vacuum(
@@ -104,9 +102,9 @@ def thin(connection: Connection, run_id: int, attempt: int, before_seconds: floa
         connection.execute(update(attempts).where(known & later).values(thinned_step=thinned_step))
 
 
-def joined(rows: Iterable[ObservationRow], first: float, last: float) -> Iterator[ObservationRow]:
+def joined(rows: Iterable[Report], first: float, last: float) -> Iterator[Report]:
     """Reports in the order of their steps, those of each thousandth from `first` to `last` as one; the first alone."""
-    whole: ObservationRow | None = None
+    whole: Report | None = None
     place = -1
     for row in rows:
         here = (
@@ -122,7 +120,7 @@ def joined(rows: Iterable[ObservationRow], first: float, last: float) -> Iterato
         yield whole
 
 
-def _both(before: ObservationRow, after: ObservationRow) -> ObservationRow:
+def _both(before: Report, after: Report) -> Report:
     return after._replace(
         step_seconds=_mean(before, after, before.step_seconds, after.step_seconds),
         data_seconds=_mean(before, after, before.data_seconds, after.data_seconds),
@@ -133,7 +131,7 @@ def _both(before: ObservationRow, after: ObservationRow) -> ObservationRow:
     )
 
 
-def _mean(before: ObservationRow, after: ObservationRow, first: float | None, second: float | None) -> float | None:
+def _mean(before: Report, after: Report, first: float | None, second: float | None) -> float | None:
     if first is None or second is None:
         return first if second is None else second
     return (before.reports * first + after.reports * second) / (before.reports + after.reports)

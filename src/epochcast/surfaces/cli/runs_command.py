@@ -34,9 +34,9 @@ def runs(
 ) -> int:
     """List tracked runs: progress, remaining time, state."""
     from epochcast.errors import BadInput
-    from epochcast.observe.runs.stored_run import refreshed
     from epochcast.observe.store.store_location import database_url, shown_url
     from epochcast.observe.store.store_opening import existing_store
+    from epochcast.observe.store.stored_run import refreshed
 
     wanted = _wanted(state or [], job, model, device, since, most)
     store = existing_store(database)
@@ -81,15 +81,11 @@ def _listed(where: str, found: "list[RunRow]", as_json: bool, wide: bool) -> int
 
         return render.runs(where, found)
 
-    from epochcast.observe.runs.stored_run import plain_run
-
-    show({"database": where, "runs": [plain_run(run) for run in found]}, as_json, view, wide=wide)
+    show({"database": where, "runs": [run.as_dict() for run in found]}, as_json, view, wide=wide)
     return 0
 
 
 def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
-    from epochcast.observe.runs.stored_run import plain_run
-
     job = None if run.job_id is None else store.job(run.job_id)
     attempts = store.attempts(run.id)
     rows = store.count_observations(run.id)
@@ -101,12 +97,12 @@ def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
 
     from dataclasses import asdict
 
-    told = {
-        **plain_run(run),
+    answer = {
+        **run.as_dict(),
         "options": None if job is None else dict(job.job),
         "attempts": [{key: value for key, value in asdict(one).items() if key != "run_id"} for one in attempts],
         "observations": rows,
-        "progress": dict(run.progress),
+        "progress": None if run.standing is None else run.standing.as_dict(),
     }
-    show(told, as_json, view)
+    show(answer, as_json, view)
     return 0

@@ -1,13 +1,11 @@
 """`epochcast track`"""
 
-import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,21 +15,19 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.surfaces.cli.command_line import FORECASTS, Explain, Wide, app, show
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.help_groups import GroupedCommand
-from epochcast.surfaces.cli.track_store import Keeper, KeptTracking, keeping, patient
+from epochcast.surfaces.cli.track_store import Keeper, StoredTracking, keeping, patient
 
 if TYPE_CHECKING:
     from epochcast.decide.plan.job_moves import Move
     from epochcast.observe.logs.log_metric import MetricReader
-    from epochcast.observe.logs.log_reader import LogReader
-    from epochcast.observe.logs.observation import Observation
     from epochcast.observe.runs.early_stopping import StoppingRule
     from epochcast.observe.runs.phases import Phases
+    from epochcast.observe.runs.report import Report
+    from epochcast.observe.runs.standing import Standing
     from epochcast.observe.runs.sweep import Sweep
-    from epochcast.observe.runs.tracker import Progress
+    from epochcast.observe.runs.tracked_log import TrackedLog
     from epochcast.predict.forecast.forecast import Forecast
     from epochcast.predict.forecast.job_file import NamedJob
-
-    Answer = tuple[Progress, dict[str, Any], tuple[Move, ...]]
 
 # Between two looks at the files.
 POLL_SECONDS = 1.0
@@ -99,7 +95,7 @@ def track(
         raise BadInput("--what-if names no place; write like 4xV100,1xA100")
     if run is not None and not run.strip():
         raise BadInput("--run is the name to keep the run under, got an empty one")
-    asked = _Asked(
+    options = _TrackOptions(
         total,
         format,
         regex,
@@ -122,18 +118,18 @@ def track(
     try:
         with keeping(database, run, run is not None or store or database is not None) as kept:
             if follow:
-                return _follow(logs, lambda path: _Run(path, asked, kept).keep(), asked, is_sweep)
-            return _track([_Run(path, asked, kept, path in logs) for path in files], asked, is_sweep)
+                return _follow(logs, lambda path: _LogRun(path, options, kept).keep(), options, is_sweep)
+            return _track([_LogRun(path, options, kept, path in logs) for path in files], options, is_sweep)
     except EpochcastError as error:
         error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
         raise
 
 
-def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool) -> int:
+def _track(runs: "Sequence[_LogRun]", options: "_TrackOptions", is_sweep: bool) -> int:
     """Of folders, files in which nothing trains (settings, checkpoints) are left out and named."""
     from epochcast.observe.logs.log_reader import NoTraining
 
-    read: list[_Run] = []
+    read: list[_LogRun] = []
     left_out: list[str] = []
     for run in runs:
         try:
@@ -147,7 +143,7 @@ def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool) -> int:
         raise BadInput(f"no file reports training among the {len(left_out)}: {_some(left_out)}")
     if left_out:
         sys.stderr.write(f"epochcast: left out, no training is reported in: {_some(left_out)}\n")
-    _show(read, asked, is_sweep)
+    _show(read, options, is_sweep)
     return 0
 
 
@@ -160,7 +156,7 @@ _FLAGS = {"pattern": "--regex", "format": "--format", "total": "--total", "trial
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _TrackOptions:
     """What holds for all logs."""
 
     total: float | None
@@ -177,14 +173,14 @@ class _Asked:
     stopping: "StoppingRule | None" = None
     phases: "Phases | None" = None
     history: Path | None = None
-    known: dict[str, Any] = field(default_factory=dict)
+    _forecasts: "list[Forecast]" = field(default_factory=list)
 
     @property
     def forecast(self) -> "Forecast | None":
         """Of the job where it runs; made once."""
         if self.job is None:
             return None
-        if "forecast" not in self.known:
+        if not self._forecasts:
             from epochcast.predict.forecast.forecaster import forecast_job
             from epochcast.predict.forecast.job_defaults import placement_of
             from epochcast.predict.forecast.session import Session
@@ -192,111 +188,125 @@ class _Asked:
             if self.job.where.device is None:
                 raise BadInput(f'the job {self.job.name!r} names no device; add one to it, like device = "V100"')
             job, session = self.job.job, Session()
-            made = forecast_job(job, placement_of(self.job.where, job, session), session)
+            forecast = forecast_job(job, placement_of(self.job.where, job, session), session)
             if self.history is not None:
                 from epochcast.observe.history.experience import by_history
 
-                made = by_history(made, self.history)
-            self.known["forecast"] = made
-        found: Forecast = self.known["forecast"]
-        return found
+                forecast = by_history(forecast, self.history)
+            self._forecasts.append(forecast)
+        return self._forecasts[0]
 
 
-class _Run:
-    """One log and what is known of it."""
+class _LogRun:
+    """One log: the watch of its run, and what is asked beside."""
 
-    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None, is_named: bool = True) -> None:
+    def __init__(self, path: Path, options: _TrackOptions, keeper: "Keeper | None" = None, is_named: bool = True):
+        from epochcast.observe.logs.log_follower import LogFollower
+        from epochcast.observe.runs.run_watch import RunWatch
         from epochcast.observe.runs.tracker import Tracker
 
-        self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named
-        self.kept: KeptTracking | None = None
-        self.tracker: Tracker = Tracker(asked.total, asked.forecast, phases=asked.phases)
+        self.path, self.options, self.keeper, self.is_named = path, options, keeper, is_named
+        self.kept: StoredTracking | None = None
+        tracker = Tracker(options.total, options.forecast, phases=options.phases)
         self.metric: MetricReader | None = None
-        if asked.stopping is not None:
-            from epochcast.observe.logs import log_metric as metric
-            from epochcast.observe.runs import early_stopping as stopping
+        if options.stopping is not None:
+            from epochcast.observe.logs import log_metric
+            from epochcast.observe.runs.early_stopping import StoppingWatch
 
-            self.tracker.stopping = stopping.StoppingWatch(asked.stopping)
-            self.metric = metric.MetricReader(path, asked.stopping.metric)
-        self.reader: LogReader | None = None
-        self.reported_at = time.time()
+            tracker.stopping = StoppingWatch(options.stopping)
+            self.metric = log_metric.MetricReader(path, options.stopping.metric)
+        self.follower = LogFollower(path, options.format, options.regex)
+        self.watch = RunWatch(lambda: self._kept(self.follower.look()), tracker)
+        self.reported_at_seconds = time.time()
         self.is_total_checked = False
 
     def read(self) -> None:
         """The file as it is now, to its end."""
-        from epochcast.observe.logs.log_reader import LogReader, stream
+        from epochcast.observe.logs.log_reader import stream
 
-        self.reader = LogReader(self.asked.format, self.asked.regex)
-        for part in stream(self.path, self.reader, self.asked.format):
-            if part:
+        for reports in stream(self.path, self.follower.reader, self.options.format):
+            if reports:
                 self.keep()
-                self.add(part)
-        self.reported_at = self.path.stat().st_mtime
+                self.watch.take(self._kept(reports))
+        self.reported_at_seconds = self.follower.reported_at_seconds
 
-    def keep(self) -> "_Run":
-        """From now on what is seen is kept, where that is asked, and past runs say what to expect."""
+    def look(self) -> bool:
+        """What is new in the file; whether there is anything."""
+        is_new = self.watch.read()
+        if is_new:
+            self.reported_at_seconds = self.follower.reported_at_seconds
+        return is_new
+
+    def keep(self) -> "_LogRun":
+        """From now on reports are stored, where that is asked, and past runs say what to expect."""
         if self.keeper is not None and self.kept is None:
-            self.kept = self.keeper.kept(self.path, self.asked.job, self.asked.forecast)
-            self.tracker.past = self.kept.prior
+            self.kept = self.keeper.kept(self.path, self.options.job, self.options.forecast)
+            self.watch.tracker.past = self.kept.prior
+            self.watch.sinks = [self.kept.run.write]
         return self
 
-    def add(self, seen: "list[Observation]") -> None:
-        """Take in reports, and keep them where that is asked."""
-        self.tracker.add_all(seen if self.kept is None else self.kept.run.take(seen))
+    def _kept(self, reports: "Sequence[Report]") -> "Sequence[Report]":
+        return reports if self.kept is None else self.kept.run.take(reports)
 
-    def answer(self) -> "tuple[Progress, dict[str, Any], tuple[Move, ...]]":
-        """The progress, its JSON form, and the moves that were asked for."""
-        self._evaluated()
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended, as far as anybody can say."""
+        try:
+            return self.watch.tracker.standing().is_done
+        except EpochcastError:
+            return False
+
+    def tracked(self) -> "TrackedLog":
+        """How the run stands, how the log was read, and what was asked beside."""
+        from epochcast.observe.runs.tracked_log import TrackedLog
+
+        options, reader, tracker = self.options, self.follower.reader, self.watch.tracker
+        self._read_metric()
         self._check_total()
-        progress = self.tracker.progress()
-        recognition = None if self.reader is None else self.reader.recognition
-        seen_at = datetime.fromtimestamp(self.reported_at).astimezone()
-        finish_at = progress.finish_at(seen_at)
-        moves = self._moves(progress)
-        told = {
-            "log": str(self.path),
-            "format": None if recognition is None else recognition.name,
-            "format_confidence": None if recognition is None else recognition.confidence,
-            "unread_fraction": 0.0 if self.reader is None else self.reader.unread_fraction,
-            "job": None if self.asked.job is None else self.asked.job.name,
-            **progress.as_dict(),
-            "seen_at": seen_at.isoformat(timespec="seconds"),
-            "finish_at": finish_at.isoformat(timespec="seconds"),
-            **({"moves": [move.as_dict() for move in moves]} if self.asked.what_if else {}),
-            **({"steadiness": self.tracker.steadiness().as_dict()} if self.asked.changes else {}),
-        }
         if self.kept is not None:
-            told |= self.kept.told
-            self.kept.run.tell(self.tracker, progress, told, self.reported_at)
-        return progress, told, moves
+            self.kept.run.format = reader.format
+        standing = self.watch.tell(self.reported_at_seconds) or tracker.standing()
+        return TrackedLog(
+            log=str(self.path),
+            standing=standing,
+            format=reader.format,
+            format_confidence=None if reader.recognition is None else reader.recognition.confidence,
+            unread_fraction=reader.unread_fraction,
+            job=None if options.job is None else options.job.name,
+            run=None if self.kept is None else self.kept.run.run.name,
+            past=None if self.kept is None else self.kept.past,
+            moves=self._moves(standing),
+            steadiness=tracker.steadiness() if options.changes else None,
+        )
 
     def _check_total(self) -> None:
         """Once: a run that is followed may go a step beyond its total."""
-        if self.asked.total is not None and not self.is_total_checked and self.tracker.history.reports:
+        history = self.watch.tracker.history
+        if self.options.total is not None and not self.is_total_checked and history.reports:
             from epochcast.observe.runs.total_steps import check_given
 
-            check_given(self.tracker.history, self.asked.total)
+            check_given(history, self.options.total)
             self.is_total_checked = True
 
-    def _evaluated(self) -> None:
+    def _read_metric(self) -> None:
         """What the metric of early stopping has become since the last look."""
-        if self.metric is not None and self.tracker.stopping is not None:
+        if self.metric is not None and self.watch.tracker.stopping is not None:
             for value in self.metric.read():
-                self.tracker.stopping.add(value)
+                self.watch.tracker.stopping.add(value)
 
-    def _moves(self, progress: "Progress") -> "tuple[Move, ...]":
-        asked = self.asked
-        if asked.what_if is None or asked.job is None or asked.forecast is None:
-            return ()
+    def _moves(self, standing: "Standing") -> "tuple[Move, ...] | None":
+        options = self.options
+        if options.what_if is None or options.job is None or options.forecast is None:
+            return None
         from epochcast.decide.plan.job_moves import moves, places_in
 
         return moves(
-            asked.job.job,
-            asked.forecast,
-            progress.remaining_seconds,
-            places_in(asked.what_if),
-            restart_seconds=asked.restart_seconds + progress.left.start_seconds,
-            down_seconds=progress.left.down_seconds,
+            options.job.job,
+            options.forecast,
+            standing.remaining_seconds,
+            places_in(options.what_if),
+            restart_seconds=options.restart_seconds + standing.start_seconds,
+            down_seconds=standing.interruption_down_seconds,
         )
 
 
@@ -338,86 +348,59 @@ def _files(logs: Sequence[Path], is_patient: bool = False) -> list[Path]:
     return found
 
 
-def _answers(runs: Iterable[_Run], is_sweep: bool) -> "Iterator[tuple[Progress, dict[str, Any], tuple[Move, ...]]]":
-    """Of every run; in a message that concerns one of many, which."""
-    runs = list(runs)
+def _tracked(
+    runs: Sequence[_LogRun], options: _TrackOptions, is_sweep: bool
+) -> "tuple[list[TrackedLog], Sweep | None]":
+    """All logs, and the sweep where they are one; a message that concerns one of many says which."""
+    from epochcast.observe.runs.sweep import sweep
+
+    logs = []
     for run in runs:
         try:
-            yield run.answer()
+            logs.append(run.tracked())
         except EpochcastError as error:
             if len(runs) == 1 and not is_sweep:
                 raise
             raise BadInput(f"{run.path}: {error}") from None
+    return logs, sweep([log.standing for log in logs], options.trials) if is_sweep else None
 
 
-def _found(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> "tuple[list[Answer], Sweep | None]":
-    from epochcast.observe.runs.sweep import sweep
-
-    found = list(_answers(runs, is_sweep))
-    return found, sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
-
-
-def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
-    found, whole = _found(runs, asked, is_sweep)
+def _show(runs: Sequence[_LogRun], options: _TrackOptions, is_sweep: bool) -> None:
+    logs, whole = _tracked(runs, options, is_sweep)
 
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.track([(progress, told, moves) for progress, told, moves in found], whole)
+        return render.track(logs, whole)
 
-    if not asked.as_json:
-        show({}, False, view, explain=asked.explain, wide=asked.wide)
+    if not options.as_json:
+        show({}, False, view, explain=options.explain, wide=options.wide)
         return
-    for _, told, _ in found:
-        show(told, True, view)
-    if whole is not None:
-        show(whole.as_dict(), True, view)
+    for answer in [*logs, *([] if whole is None else [whole])]:
+        show(answer.as_dict(), True, view)
 
 
-def _follow(logs: Sequence[Path], run_of: Callable[[Path], _Run], asked: _Asked, is_sweep: bool) -> int:
+def _follow(logs: Sequence[Path], run_of: Callable[[Path], _LogRun], options: _TrackOptions, is_sweep: bool) -> int:
     """Look at all files until each has ended; show what is new. Files that appear in a folder join in."""
-    from epochcast.observe.logs.log_follower import LogFollower
     from epochcast.surfaces.cli.track_screen import screen
 
-    runs: dict[Path, tuple[_Run, LogFollower]] = {}
-    with screen(asked.as_json) as draw, ExitStack() as opened, suppress(KeyboardInterrupt):
+    runs: dict[Path, _LogRun] = {}
+    with screen(options.as_json) as draw, ExitStack() as opened, suppress(KeyboardInterrupt):
         while True:
             for path in _files(logs, is_patient=True):
                 if path not in runs:
-                    runs[path] = run_of(path), LogFollower(path, asked.format, asked.regex)
-                    opened.callback(runs[path][1].close)
-                    opened.enter_context(patient([runs[path][0].kept]))
-            is_new = False
-            for run, follower in runs.values():
-                run.reader = follower.reader
-                if found := follower.look():
-                    run.add(found)
-                    run.reported_at = os.stat(run.path).st_mtime if run.path.exists() else time.time()
-                    is_new = True
-            followed = [run for run, _ in runs.values()]
-            ready = [run for run in followed if _is_ready(run)]
+                    runs[path] = run_of(path)
+                    opened.callback(runs[path].follower.close)
+                    opened.enter_context(patient([runs[path].kept]))
+            is_new = any([run.look() for run in runs.values()])
+            ready = [run for run in runs.values() if run.watch.tracker.is_ready]
             if draw is not None:
-                answers, whole = _found(ready, asked, is_sweep) if ready else ([], None)
-                draw(answers, whole, [str(run.path) for run in followed if not _is_ready(run)])
+                answers, whole = _tracked(ready, options, is_sweep) if ready else ([], None)
+                draw(answers, whole, [str(run.path) for run in runs.values() if run not in ready])
             elif is_new and ready:
-                _show(ready, asked, is_sweep)
+                _show(ready, options, is_sweep)
                 sys.stdout.flush()
-            if ready and len(ready) == len(followed) and all(_is_over(run) for run in followed):
+            if ready and len(ready) == len(runs) and all(run.is_over for run in ready):
                 break
             time.sleep(POLL_SECONDS)
     return 0
-
-
-def _is_ready(run: _Run) -> bool:
-    """Whether there is an answer yet: two timed reports, or a forecast."""
-    history = run.tracker.history
-    if not history.reports:
-        return False
-    return run.asked.job is not None or history.executed_steps > 0 or history.printed_step_seconds is not None
-
-
-def _is_over(run: _Run) -> bool:
-    try:
-        return run.tracker.progress().is_done
-    except EpochcastError:
-        return False

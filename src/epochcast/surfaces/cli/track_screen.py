@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from epochcast.observe.runs.sweep import Sweep
-    from epochcast.surfaces.render.track_table import Answer
+    from epochcast.observe.runs.tracked_log import TrackedLog
 
-Draw = Callable[["Sequence[Answer]", "Sweep | None", Sequence[str]], None]
+Draw = Callable[["Sequence[TrackedLog]", "Sweep | None", Sequence[str]], None]
 
 
 @contextmanager
 def screen(as_json: bool) -> Iterator[Draw | None]:
-    """A function that draws answers, a sweep and the logs that are waited for; None where there is no terminal."""
+    """A function that draws logs, a sweep and the logs that are waited for; None where there is no terminal."""
     if as_json or not sys.stdout.isatty():
         yield None
         return
@@ -26,7 +26,7 @@ def screen(as_json: bool) -> Iterator[Draw | None]:
     console = Console(highlight=False, emoji=False, markup=False)
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
 
-        def draw(answers: "Sequence[Answer]", whole: "Sweep | None", waiting: Sequence[str]) -> None:
-            live.update(render.track_live(answers, whole, waiting), refresh=True)
+        def draw(logs: "Sequence[TrackedLog]", whole: "Sweep | None", waiting: Sequence[str]) -> None:
+            live.update(render.track_live(logs, whole, waiting), refresh=True)
 
         yield draw

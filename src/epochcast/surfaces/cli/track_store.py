@@ -1,26 +1,26 @@
 """What `epochcast track` keeps in a store, and what past runs tell it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epochcast.observe.runs.run_prior import Prior
-    from epochcast.observe.runs.stored_run import KeptRun
+    from epochcast.observe.runs.run_prior import Past, Prior
     from epochcast.observe.store.store import Store
+    from epochcast.observe.store.stored_run import StoredRun
     from epochcast.predict.forecast.forecast import Forecast
     from epochcast.predict.forecast.job_file import NamedJob
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTracking:
+class StoredTracking:
     """A run of the store, and what past runs say of it."""
 
-    run: "KeptRun"
+    run: "StoredRun"
     prior: "Prior | None"
-    told: Mapping[str, Any]
+    past: "Past | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,13 @@ class Keeper:
     store: "Store"
     name: str | None
 
-    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> KeptTracking:
+    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> StoredTracking:
         """The run of a log, made where it is new."""
-        from epochcast.observe.runs.stored_run import KeptRun, past_prior
+        from epochcast.observe.runs.report import LONGEST_NAME
+        from epochcast.observe.runs.run_prior import past_prior
         from epochcast.observe.store.past_runs import past_of
-        from epochcast.observe.store.store_rows import LONGEST_NAME, RunPlace
+        from epochcast.observe.store.store_rows import RunPlace
+        from epochcast.observe.store.stored_run import StoredRun
 
         place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         source = str(path.absolute())
@@ -45,11 +47,10 @@ class Keeper:
             place=place,
             source=source,
         )
-        following = KeptRun(self.store, run)
+        following = StoredRun(self.store, run)
         following.expect(forecast)
         past = None if job is None else past_of(self.store, job.job.as_dict(), place, but=run.id)
-        told = {"run": run.name, "past": None if past is None else past.as_dict()}
-        return KeptTracking(following, past_prior(past, forecast), told)
+        return StoredTracking(following, past_prior(past, forecast), past)
 
 
 @contextmanager
@@ -65,7 +66,7 @@ def keeping(database: str | None, name: str | None, is_asked: bool) -> Iterator[
 
 
 @contextmanager
-def patient(kept: Sequence[KeptTracking | None]) -> Iterator[None]:
+def patient(kept: Sequence[StoredTracking | None]) -> Iterator[None]:
     """Meanwhile reports wait for a store that is locked or away; at the end it has to be there."""
     following = [one.run for one in kept if one is not None]
     for run in following:

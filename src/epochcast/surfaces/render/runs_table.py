@@ -21,7 +21,6 @@ def runs(where: str, found: Sequence[RunRow]) -> RenderableType:
 
 def run(found: RunRow, attempts: Sequence[Attempt], observations: int) -> RenderableType:
     """Everything of one run."""
-    told = found.progress
     lines = [
         ("job", found.job_name or ""),
         ("where", _where(found)),
@@ -38,7 +37,7 @@ def run(found: RunRow, attempts: Sequence[Attempt], observations: int) -> Render
         ("taken so far", _seconds(found.elapsed_seconds)),
         ("forecast in all", _seconds(found.forecast_total_seconds)),
         ("remaining", _remaining(found)),
-        ("ends", str(told.get("finish_at", "")) if not found.is_over else ""),
+        ("ends", "" if found.finish_at is None else found.finish_at.isoformat()),
         ("reports kept", f"{observations:,}"),
     ]
     pieces: list[RenderableType] = [table(found.name, "what | ", [line for line in lines if line[1]])]
@@ -73,8 +72,8 @@ def _done(found: RunRow) -> str:
 
 
 def _remaining(found: RunRow) -> str:
-    left = found.progress.get("remaining_seconds")
-    return show_seconds(left["mid"]) if isinstance(left, dict) and not found.is_over else ""
+    left = found.remaining_seconds
+    return "" if left is None else show_seconds(left.mid)
 
 
 def _against(found: RunRow) -> str:

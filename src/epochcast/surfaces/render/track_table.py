@@ -1,10 +1,9 @@
 """Running jobs: how far, how long still, when done; moves, changes of pace, a sweep as a whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from math import log
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -13,30 +12,31 @@ from rich.text import Text
 
 from epochcast.base.notes import Importance, Note
 from epochcast.decide.plan.job_moves import Move
+from epochcast.observe.runs.drift import Drift
+from epochcast.observe.runs.standing import EarlyStopping, Standing
 from epochcast.observe.runs.sweep import Sweep
-from epochcast.observe.runs.tracker import Progress
+from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
 
 # Change points that are shown; --json has all.
 MOST_CHANGES = 10
-Answer = tuple[Progress, Mapping[str, Any], Sequence[Move]]
 
 
-def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableType:
+def track(logs: Sequence[TrackedLog], whole: Sweep | None = None) -> RenderableType:
     """One row per log, then cost, early stopping and moves of each, then notes."""
-    names = _names([str(told["log"]) for _, told, _ in answers])
-    rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
+    names = _names([log.log for log in logs])
+    rows = [_row(name, log.standing) for name, log in zip(names, logs, strict=True)]
     columns = "log | > done | > step | > a step | > remaining | between | ends"
     pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}", drop=DROPPED)]
     notes: list[Note] = []
-    for name, (progress, told, moves) in zip(names, answers, strict=True):
-        is_alone = len(answers) == 1
-        pieces += [Text(line if is_alone else f"{name}: {line}") for line in _lines(progress, told)]
-        notes += [note if is_alone else note.of(name) for note in _notes(progress, told)]
-        if moves:
-            pieces.append(_moves(moves))
+    for name, log in zip(names, logs, strict=True):
+        is_alone = len(logs) == 1
+        pieces += [Text(line if is_alone else f"{name}: {line}") for line in _lines(log)]
+        notes += [note if is_alone else note.of(name) for note in _notes(log)]
+        if log.moves:
+            pieces.append(_moves(log.moves))
     if whole is not None:
         pieces.append(Text(_sweep_text(whole), style="bold"))
     return Group(*pieces, Notes(tuple(notes)))
@@ -50,156 +50,151 @@ BAR_COLUMNS = 24
 NAME_COLUMNS = 24
 
 
-def track_live(answers: Sequence[Answer], whole: Sweep | None, waiting: Sequence[str]) -> RenderableType:
+def track_live(logs: Sequence[TrackedLog], whole: Sweep | None, waiting: Sequence[str]) -> RenderableType:
     """A bar per log, when it ends and what changed; drawn again and again in the same place."""
-    names = _names([str(told["log"]) for _, told, _ in answers])
+    names = _names([log.log for log in logs])
     width = min(NAME_COLUMNS, max(map(len, names), default=0))
     pieces: list[RenderableType] = []
-    for name, (progress, told, _) in zip(names, answers, strict=True):
-        pieces.append(_bar_line(name, width, progress))
-        if len(answers) <= MOST_IN_FULL or progress.drift is not None:
-            pieces += [Text(f"  {line}") for line in _live_lines(progress, told)]
+    for name, log in zip(names, logs, strict=True):
+        pieces.append(_bar_line(name, width, log.standing))
+        if len(logs) <= MOST_IN_FULL or log.standing.drift is not None:
+            pieces += [Text(f"  {line}") for line in _live_lines(log.standing)]
     pieces += [Text(f"{name}  waiting for lines that report training", style="dim") for name in _names(waiting)]
     if whole is not None:
         pieces.append(Text(_sweep_text(whole), style="bold"))
     return Group(*pieces)
 
 
-def _bar_line(name: str, width: int, progress: Progress) -> RenderableType:
+def _bar_line(name: str, width: int, standing: Standing) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=width, overflow="ellipsis", no_wrap=True)
     for _ in range(3):
         grid.add_column(no_wrap=True)
-    left = "done" if progress.is_done else f"{show_seconds(progress.remaining_seconds.mid)} left"
-    bar = ProgressBar(total=1.0, completed=min(progress.fraction, 1.0), width=BAR_COLUMNS)
-    grid.add_row(Text(name, style="bold"), bar, f"{progress.fraction:6.1%}", left)
+    left = "done" if standing.is_done else f"{show_seconds(standing.remaining_seconds.mid)} left"
+    bar = ProgressBar(total=1.0, completed=min(standing.fraction, 1.0), width=BAR_COLUMNS)
+    grid.add_row(Text(name, style="bold"), bar, f"{standing.fraction:6.1%}", left)
     return grid
 
 
-def _live_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
-    step = (
-        f"step {progress.step:,.10g} of {progress.total.steps:,.10g}, {show_seconds(progress.left.step_seconds)} a step"
-    )
+def _live_lines(standing: Standing) -> list[str]:
+    step = f"step {standing.step:,.10g} of {standing.total_steps:,.10g}, {show_seconds(standing.step_seconds)} a step"
     lines = [step]
-    if not progress.is_done:
-        left = progress.remaining_seconds
-        ends = f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}"
+    if not standing.is_done:
+        left = standing.remaining_seconds
+        ends = f"{standing.finish_at:%a %d %b %H:%M %Z}"
         lines.append(f"ends {ends}; between {show_seconds(left.low)} and {show_seconds(left.high)} from here")
-    if progress.drift is not None:
-        lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
+    if standing.drift is not None:
+        lines.append(f"drift: {_change_text(standing.drift)}")
     return lines
 
 
-def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
-    left = progress.remaining_seconds
+def _row(name: str, standing: Standing) -> list[str]:
+    left = standing.remaining_seconds
     return [
         name,
-        f"{progress.fraction:.1%}",
-        f"{progress.step:,.10g}/{progress.total.steps:,.10g}",
-        show_seconds(progress.left.step_seconds),
-        "done" if progress.is_done else show_seconds(left.mid),
-        "" if progress.is_done else f"{show_seconds(left.low)} … {show_seconds(left.high)}",
-        "" if progress.is_done else f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}",
+        f"{standing.fraction:.1%}",
+        f"{standing.step:,.10g}/{standing.total_steps:,.10g}",
+        show_seconds(standing.step_seconds),
+        "done" if standing.is_done else show_seconds(left.mid),
+        "" if standing.is_done else f"{show_seconds(left.low)} … {show_seconds(left.high)}",
+        "" if standing.is_done else f"{standing.finish_at:%a %d %b %H:%M %Z}",
     ]
 
 
-def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+def _lines(log: TrackedLog) -> list[str]:
     """What the reader asked for beside the row: early stopping, cost, changes of pace."""
-    lines = []
-    if progress.stopping is not None:
-        lines.append(_stopping_text(progress))
-    if progress.dollars_so_far is not None and progress.dollars_in_all is not None:
-        in_all = show_dollars(progress.dollars_in_all.mid)
-        lines.append(f"{show_dollars(progress.dollars_so_far)} so far, {in_all} in all")
-    steady = told.get("steadiness")
-    if steady is not None:
-        p = steady["dickey_fuller_p"]
+    standing, lines = log.standing, []
+    if standing.early_stopping is not None:
+        lines.append(_stopping_text(standing.early_stopping))
+    if standing.dollars_so_far is not None and standing.dollars_in_all is not None:
+        in_all = show_dollars(standing.dollars_in_all.mid)
+        lines.append(f"{show_dollars(standing.dollars_so_far)} so far, {in_all} in all")
+    if log.steadiness is not None:
+        p = log.steadiness.dickey_fuller_p
         test = "unknown" if p is None else f"p = {p:.3g}"
-        lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
-        lines += _change_lines(steady["changes"])
+        lines.append(f"step time varies by {log.steadiness.variation:.1%}; augmented Dickey–Fuller: {test}")
+        lines += _change_lines(log.steadiness.changes)
     return lines
 
 
-def _notes(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+def _notes(log: TrackedLog) -> Iterator[Note]:
     """What is behind the row."""
-    total = progress.total
-    if progress.step > total.steps:
-        beyond = f"The log is beyond the total of {total.steps:,.10g} steps ({total.told_by})."
+    standing = log.standing
+    if standing.step > standing.total_steps:
+        beyond = f"The log is beyond the total of {standing.total_steps:,.10g} steps ({standing.total_told_by})."
         yield Note(beyond, Importance.NOT_AS_ASKED)
-    if not progress.is_done:
-        yield from _silence(progress, told)
-    if progress.drift is not None:
-        change = _change_text(progress.drift.as_dict())
+    if not standing.is_done:
+        yield from _silence(standing)
+    if standing.drift is not None:
+        change = _change_text(standing.drift)
         yield Note(f"drift: {change}", Importance.NOT_AS_ASKED, many="{count} runs changed pace: {names}")
-    yield from (Note(reason, Importance.LIMIT) for reason in progress.reasons)
-    for rank, drift in progress.rank_drifts.items():
-        yield Note(f"rank {rank}: {_change_text(drift.as_dict())}", Importance.LIMIT)
-    if total.is_inferred:
+    yield from (Note(reason, Importance.LIMIT) for reason in standing.reasons)
+    for drift in standing.rank_drifts:
+        yield Note(f"rank {drift.rank}: {_change_text(drift)}", Importance.LIMIT)
+    if standing.is_total_inferred:
         yield Note(
-            f"Total inferred: {total.told_by}. Set another with --total.",
+            f"Total inferred: {standing.total_told_by}. Set another with --total.",
             Importance.EVIDENCE,
             many="{count} totals are inferred: {names}. Set another with --total.",
         )
-    yield from _expected(progress, told)
-    yield from _reading(told)
-    yield from _time_beside_steps(progress)
+    yield from _expected(log)
+    yield from _reading(log)
+    yield from _time_beside_steps(standing)
 
 
-def _reading(told: Mapping[str, Any]) -> Iterator[Note]:
+def _reading(log: TrackedLog) -> Iterator[Note]:
     """How the log was read."""
-    if told["unread_fraction"]:
+    if log.unread_fraction:
         yield Note(
-            f"{told['unread_fraction']:.0%} of the log was sampled instead of read line by line: restarts there are "
+            f"{log.unread_fraction:.0%} of the log was sampled instead of read line by line: restarts there are "
             "not seen.",
             Importance.EVIDENCE,
         )
-    if told["format"] is not None:
-        yield Note(f"log format {told['format']} ({told['format_confidence']:.0%} confidence)", Importance.DETAIL)
+    if log.format is not None:
+        yield Note(f"log format {log.format} ({log.format_confidence:.0%} confidence)", Importance.DETAIL)
 
 
-def _time_beside_steps(progress: Progress) -> Iterator[Note]:
+def _time_beside_steps(standing: Standing) -> Iterator[Note]:
     """Restarts so far, pauses and interruptions to come."""
-    if progress.restarts:
-        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
-        yield Note(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
-    if not progress.is_done:
-        beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
+    if standing.restarts:
+        times = "once" if standing.restarts == 1 else f"{standing.restarts} times"
+        yield Note(f"restarted {times}, {show_seconds(standing.down_seconds)} between attempts")
+    if not standing.is_done:
+        beside = ((standing.pause_seconds, _PAUSES), (standing.interruption_seconds, _INTERRUPTIONS))
         for seconds, what in beside:
             if seconds:
                 yield Note(f"{show_seconds(seconds)} of the remaining time is for {what}")
 
 
-def _silence(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+def _silence(standing: Standing) -> Iterator[Note]:
     """Of a log that has been silent for longer than its run had left."""
-    seen_at = datetime.fromisoformat(told["seen_at"])
+    seen_at = standing.seen_at or datetime.now().astimezone()
     silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
-    if silent_seconds > progress.remaining_seconds.high:
+    if silent_seconds > standing.remaining_seconds.high:
         said = f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: the run has finished or stopped"
         many = "{count} logs are silent, their runs have finished or stopped: {names}"
         yield Note(said, Importance.NOT_AS_ASKED, many=many)
 
 
-def _expected(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+def _expected(log: TrackedLog) -> Iterator[Note]:
     """What past runs and the forecast said."""
-    past = told.get("past")
-    if past:
-        yield Note(past["told"], Importance.EVIDENCE)
-    if progress.against_forecast is not None and progress.forecast is not None:
-        said = show_seconds(progress.forecast.step_seconds.mid)
-        yield Note(f"steps take {progress.against_forecast:.2f} times the forecast ({said})", Importance.EVIDENCE)
+    standing = log.standing
+    if log.past is not None:
+        yield Note(log.past.told, Importance.EVIDENCE)
+    if standing.against_forecast is not None and standing.forecast_step_seconds is not None:
+        said = show_seconds(standing.forecast_step_seconds.mid)
+        yield Note(f"steps take {standing.against_forecast:.2f} times the forecast ({said})", Importance.EVIDENCE)
 
 
-def _stopping_text(progress: Progress) -> str:
-    watch = progress.stopping
-    assert watch is not None
-    name, patience = watch.rule.metric, watch.rule.patience
+def _stopping_text(watch: EarlyStopping) -> str:
+    name, patience = watch.metric, watch.patience
     if not watch.evaluations:
         return f"early stopping: no {name} in the log yet"
     state = f"early stopping: {name} best {watch.best:.6g}" if watch.best is not None else f"early stopping: {name}"
     state += f", {watch.waited} of {patience} evaluations without a better one"
-    if watch.has_stopped or progress.stop_step is None:
+    if watch.has_stopped or watch.stop_step is None:
         return state + "; the run stops here"
-    stop = progress.stop_step
+    stop = watch.stop_step
     return state + f"; may end at step {stop.mid:,.6g} ({stop.low:,.6g} … {stop.high:,.6g})"
 
 
@@ -207,17 +202,17 @@ _PAUSES = "pauses such as validation and checkpoints"
 _INTERRUPTIONS = "interruptions like those before"
 
 
-def _change_lines(changes: Sequence[Mapping[str, float]]) -> list[str]:
+def _change_lines(changes: Sequence[Drift]) -> list[str]:
     """The largest ones, in the order they came."""
-    largest = sorted(changes, key=lambda change: -abs(log(change["ratio"])))[:MOST_CHANGES]
+    largest = sorted(changes, key=lambda change: -abs(math.log(change.ratio)))[:MOST_CHANGES]
     lines = [f"change: {_change_text(change)}" for change in changes if change in largest]
     return [f"{len(changes)} changes, of which the largest:", *lines] if len(changes) > len(lines) else lines
 
 
-def _change_text(change: Mapping[str, float]) -> str:
-    before, after = show_seconds(change["step_seconds_before"]), show_seconds(change["step_seconds_after"])
-    since = f"since step {change['since_step']:,.6g} ({show_seconds(change['since_seconds'])} into the log)"
-    return f"steps take {change['ratio'] - 1:+.0%} {since}: {before} before, {after} now"
+def _change_text(change: Drift) -> str:
+    before, after = show_seconds(change.step_seconds_before), show_seconds(change.step_seconds_after)
+    since = f"since step {change.since_step:,.6g} ({show_seconds(change.since_seconds)} into the log)"
+    return f"steps take {change.ratio - 1:+.0%} {since}: {before} before, {after} now"
 
 
 def _moves(moves: Sequence[Move]) -> RenderableType:

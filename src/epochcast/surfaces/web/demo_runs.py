@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 from epochcast import api
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import ObservationRow, RunPlace
+from epochcast.observe.store.store_rows import RunPlace
 from epochcast.predict.forecast.job import Job
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.stored_queue import keep_queue
@@ -101,14 +102,14 @@ def _tell(store: Store, story: Story, random: Random) -> None:
     run = store.open_run(story.name, job=story.job, job_name=story.name, place=place, started_at_seconds=began)
     store.add_forecast(forecast, run_id=run.id, job_id=run.job_id)
     store.record(run.id, rows)
-    told: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
+    columns: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
     if story.state != "running":
-        store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **told)
+        store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **columns)
     else:
-        store.note(run.id, **told)
+        store.note(run.id, **columns)
 
 
-def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> list[ObservationRow]:
+def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> list[Report]:
     every = max(EVERY_STEPS, round(total * story.done / MOST_REPORTS))
     clock, rows, validated = 8.0, [], 0
     for step in range(every, max(every + 1, round(total * story.done)) + 1, every):
@@ -119,7 +120,7 @@ def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> 
             validated = step // epoch
             pause = epoch * pace * VALIDATION_FRACTION
             clock += pause
-            rows.append(ObservationRow(step - 0.5, phase="validation", clock_seconds=clock - each * every))
+            rows.append(Report(step - 0.5, phase="validation", clock_seconds=clock - each * every))
         loss = 1.2 + 5.5 / (1 + 30 * step / total) + random.gauss(0, 0.03)
-        rows.append(ObservationRow(step, clock_seconds=clock, step_seconds=each, loss=loss, total_steps=float(total)))
+        rows.append(Report(step, clock_seconds=clock, step_seconds=each, loss=loss, total_steps=float(total)))
     return rows

@@ -17,7 +17,6 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from epochcast.errors import EpochcastError
-from epochcast.observe.runs.stored_run import plain_run
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import RunRow
@@ -81,11 +80,11 @@ class Live:
             yield "retry: 2000\n\n"
             while True:
                 try:
-                    told = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
+                    texts = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
                     while not listener.events.empty():  # what came at once goes out at once
-                        told.append(listener.events.get_nowait())
-                    self.metrics.events.inc(len(told))
-                    yield "".join(f"event: run\ndata: {text}\n\n" for text in told)
+                        texts.append(listener.events.get_nowait())
+                    self.metrics.events.inc(len(texts))
+                    yield "".join(f"event: run\ndata: {text}\n\n" for text in texts)
                 except TimeoutError:
                     yield ": still here\n\n"
         finally:
@@ -128,18 +127,13 @@ class Live:
 
 
 def shown(run: RunRow, now_seconds: float | None = None) -> dict[str, Any]:
-    """A run as the API shows it; `dollars` is what it will have cost in all. Newer runs have a larger `id`."""
+    """A run as the API shows it now. Newer runs have a larger `id`."""
     now_seconds = time.time() if now_seconds is None else now_seconds
     return {
-        **plain_run(run),
+        **run.as_dict(),
         "id": run.id,
         "project": run.project,
         "silent_seconds": run.silent_seconds(now_seconds),
         "silent_after_seconds": run.silent_after_seconds,
         "is_silent": run.is_silent(now_seconds),
-        **{name: run.progress.get(told) for name, told in _TOLD.items()},
     }
-
-
-# What the tracker says of a run, by its names in the API.
-_TOLD = {"drift": "drift", "dollars_so_far": "dollars_so_far", "dollars": "dollars_in_all", "reasons": "reasons"}

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from epochcast.errors import BadInput
-from epochcast.observe.runs.recording.opened_runs import Beginning, begin, found_or_made
-from epochcast.observe.runs.recording.recorded_rows import AttemptStart, RecordedRow
-from epochcast.observe.runs.recording.store_sink import late_seconds, report_of, state_of
+from epochcast.observe.recording.opened_runs import Beginning, begin, found_or_made
+from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
+from epochcast.observe.recording.store_sink import late_seconds, report_of, state_of
+from epochcast.observe.runs.report import Report
 from epochcast.observe.store import observation_ingest as ingest
 from epochcast.observe.store.run_updates import lock_runs, note_ends, note_seen
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_rows import ObservationRow
 
 MOST_KNOWN = 100_000
 # How often a transaction is begun anew because a remembered run is gone.
@@ -30,7 +30,7 @@ class ReportRequest:
     """A request of a training: the attempt, and what happened since the last one, by the clock of the attempt."""
 
     beginning: Beginning
-    rows: Sequence[ObservationRow]
+    rows: Sequence[Report]
     end: tuple[str, float] | None = None
     """How it ended and when, in seconds since 1970, where these reports say so."""
 
@@ -51,7 +51,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReports:
+class StoredReports:
     """What became of a request: the name of its run, and how many reports are on the disk."""
 
     run: str
@@ -63,7 +63,7 @@ class _Gone(Exception):
 
 
 @dataclass(slots=True)
-class RunsKnown:
+class AttemptRuns:
     """Runs of attempts, as they were found. One thread at a time uses it: the one that writes."""
 
     _kept: dict[Key, _Known] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class RunsKnown:
         self._kept = {key: known for key, known in self._kept.items() if known.run_id not in run_ids}
 
 
-def keep_all(store: Store, known: RunsKnown, arrivals: Sequence[ReportRequest]) -> list[KeptReports]:
+def keep_all(store: Store, known: AttemptRuns, arrivals: Sequence[ReportRequest]) -> list[StoredReports]:
     """Keep a group of requests; back when all of it is on the disk."""
     for _ in range(ROUNDS):
         try:
@@ -91,12 +91,12 @@ def keep_all(store: Store, known: RunsKnown, arrivals: Sequence[ReportRequest]) 
         except _Gone:
             continue
         known.put(found)
-        return [KeptReports(here[one.key].name, len(one.rows)) for one in arrivals]
+        return [StoredReports(here[one.key].name, len(one.rows)) for one in arrivals]
     raise BadInput("runs of these reports are deleted while they are written")
 
 
 def _keep(
-    connection: Connection, known: RunsKnown, arrivals: Sequence[ReportRequest]
+    connection: Connection, known: AttemptRuns, arrivals: Sequence[ReportRequest]
 ) -> tuple[dict[Key, _Known], dict[Key, _Known]]:
     """The runs of all requests by their keys, and those of them that were not remembered."""
     here = {one.key: run for one in arrivals if (run := known.get(one.key)) is not None}
@@ -120,7 +120,7 @@ def _keep(
 
 def _write(connection: Connection, arrivals: Sequence[ReportRequest], here: Mapping[Key, _Known]) -> None:
     """The reports, how far their runs are, and which of these have ended."""
-    batches: dict[int, list[ObservationRow]] = {}
+    batches: dict[int, list[Report]] = {}
     ends: dict[tuple[int, int], tuple[str, float]] = {}
     for one in arrivals:
         run = here[one.key]
@@ -134,22 +134,22 @@ def _write(connection: Connection, arrivals: Sequence[ReportRequest], here: Mapp
     note_ends(connection, ends, now)
 
 
-def _by_clock_of_run(rows: Sequence[ObservationRow], late: float) -> Sequence[ObservationRow]:
+def _by_clock_of_run(rows: Sequence[Report], late: float) -> Sequence[Report]:
     if not late:
         return rows
     return [row if (at := row.clock_seconds) is None else row._replace(clock_seconds=at + late) for row in rows]
 
 
-def arrival_in(told: object, project: str | None, most: int) -> ReportRequest:
-    """The reports of a request, as `recording.server` sends them, checked."""
-    if not isinstance(told, Mapping) or not isinstance(told.get("start"), Mapping):
+def arrival_in(body: object, project: str | None, most: int) -> ReportRequest:
+    """The reports of a request, as `recording.server_sink` sends them, checked."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("start"), Mapping):
         raise BadInput("reports are sent with an object `start` and a list `observations`")
-    records = told.get("observations")
+    records = body.get("observations")
     if not isinstance(records, list) or not all(isinstance(record, Mapping) for record in records):
         raise BadInput("`observations` must be a list of objects")
     if len(records) > most:
         raise BadInput(f"a request has at most {most:,} observations, got {len(records):,}")
-    start = AttemptStart.from_dict(told["start"])
+    start = AttemptStart.from_dict(body["start"])
     rows = [RecordedRow.from_dict(record, start) for record in records]
     reports = [report for row in rows if (report := report_of(row, start)) is not None]
     for report in reports:

@@ -18,7 +18,7 @@ from epochcast.errors import EpochcastError
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_errors import Unavailable
 from epochcast.surfaces.web.problems import Problem
-from epochcast.surfaces.web.report_batches import KeptReports, ReportRequest, RunsKnown, keep_all
+from epochcast.surfaces.web.report_batches import AttemptRuns, ReportRequest, StoredReports, keep_all
 
 # Rows of one transaction; what is more waits for the next.
 MOST_ROWS = 20_000
@@ -30,9 +30,9 @@ APART_SECONDS = 0.02
 @dataclass(slots=True)
 class _Waiting:
     arrival: ReportRequest
-    kept: "asyncio.Future[KeptReports]"
+    kept: "asyncio.Future[StoredReports]"
 
-    def settle(self, kept: KeptReports | Exception) -> None:
+    def settle(self, kept: StoredReports | Exception) -> None:
         if self.kept.done():  # whoever asked has gone
             return
         if isinstance(kept, Exception):
@@ -46,7 +46,7 @@ class Ingest:
     """Takes reports from requests, writes them in groups."""
 
     store: Store
-    known: RunsKnown = field(default_factory=RunsKnown)
+    known: AttemptRuns = field(default_factory=AttemptRuns)
     _waiting: list[_Waiting] = field(default_factory=list)
     _waiting_rows: int = 0
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,7 +65,7 @@ class Ingest:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def keep(self, arrival: ReportRequest) -> KeptReports:
+    async def keep(self, arrival: ReportRequest) -> StoredReports:
         """Keep reports; back when they are on the disk."""
         if self._waiting_rows + len(arrival.rows) > MOST_WAITING_ROWS:
             raise Problem(503, "too many reports are waiting to be written", {"Retry-After": "2"})
@@ -105,8 +105,8 @@ class Ingest:
         except Exception as error:
             self._refuse(group, error)
         else:
-            for one, told in zip(group, kept, strict=True):
-                one.settle(told)
+            for waiting, stored in zip(group, kept, strict=True):
+                waiting.settle(stored)
 
     def _refuse(self, group: Sequence[_Waiting], error: Exception) -> None:
         for one in group:

@@ -6,19 +6,21 @@ that was looked at longest ago comes first. What a pass found is written down at
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 from epochcast.errors import BadInput
-from epochcast.observe.runs.stored_run import observation_of, standing
-from epochcast.observe.runs.tracker import Progress, Tracker
+from epochcast.observe.runs.report import Report
+from epochcast.observe.runs.run_watch import RunWatch
+from epochcast.observe.runs.standing import Moment, Standing
+from epochcast.observe.runs.tracker import Tracker
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import OVER, RunRow
+from epochcast.observe.store.stored_run import standing_columns
 from epochcast.predict.forecast.forecast import Forecast
 
 # A run is worked out anew at most so often, at least so often, and in between by its age.
@@ -31,8 +33,6 @@ SILENT_SECONDS = 7 * 86_400.0
 ENDED_SECONDS = 600.0
 # Runs are looked at again for so long before the last look: clocks of several servers differ.
 OVERLAP_SECONDS = 5.0
-# Moments of the fan that are kept: every second one is dropped when there are more.
-MOST_MOMENTS = 64
 # Moments of a run's past for its fan: close together at first, where it narrows most.
 PAST_FACTOR, PAST_MOMENTS = 1.3, 24
 
@@ -40,15 +40,15 @@ Happened = Callable[[RunRow, str, Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
-class _Followed:
-    """What is known of a run: its tracker, the last report it was given, and when it was worked out."""
+class _FollowedRun:
+    """A run's watch, the last report it was given, and when it was worked out."""
 
-    tracker: Tracker
+    watch: RunWatch
     after: tuple[int, float] = (-1, -1.0)
     worked_out_at_seconds: float = 0.0
     step: float | None = None
-    fan: list[list[float]] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)
+    fan: tuple[Moment, ...] = ()
+    announced: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class RunFollower:
 
     store: Store
     happened: Happened
-    _runs: dict[int, _Followed] = field(default_factory=dict)
+    _runs: dict[int, _FollowedRun] = field(default_factory=dict)
     _ended: dict[str, float] = field(default_factory=dict)
     _ends_seen_at_seconds: float | None = None
 
@@ -65,15 +65,15 @@ class RunFollower:
         """Work out those runs that have news, the longest unseen first; gives how many."""
         live = self.store.runs(RunFilter(states=("running",), seen_after_seconds=now_seconds - SILENT_SECONDS))
         due = sorted((run for run in live if self._is_due(run, now_seconds)), key=self._worked_out_at)
-        end, done, found = time.monotonic() + PASS_SECONDS, 0, {}
+        end, done, columns = time.monotonic() + PASS_SECONDS, 0, {}
         for run in due:
-            standing = self._work_out(run, now_seconds)
+            worked_out = self._work_out(run, now_seconds)
             done += 1
-            if standing is not None:
-                found[run.id] = standing
+            if worked_out is not None:
+                columns[run.id] = worked_out
             if time.monotonic() > end:
                 break
-        self.store.note_all(found)
+        self.store.note_all(columns)
         self._end(now_seconds)
         for run_id in self._runs.keys() - {run.id for run in live}:
             del self._runs[run_id]
@@ -91,71 +91,63 @@ class RunFollower:
         self._ended = {key: at for key, at in self._ended.items() if at > kept_since}
 
     def _worked_out_at(self, run: RunRow) -> float:
-        known = self._runs.get(run.id)
-        return 0.0 if known is None else known.worked_out_at_seconds
+        followed = self._runs.get(run.id)
+        return 0.0 if followed is None else followed.worked_out_at_seconds
 
     def _is_due(self, run: RunRow, now_seconds: float) -> bool:
-        known = self._runs.get(run.id)
-        if known is None:
+        followed = self._runs.get(run.id)
+        if followed is None:
             return run.step is not None
         age = now_seconds - (run.started_at_seconds or run.added_at_seconds)
         wait = min(MOST_SECONDS, max(LEAST_SECONDS, age * AGE_FRACTION))
-        return run.step != known.step and now_seconds - known.worked_out_at_seconds >= wait
+        return run.step != followed.step and now_seconds - followed.worked_out_at_seconds >= wait
 
     def _work_out(self, run: RunRow, now_seconds: float) -> dict[str, Any] | None:
         """What is now known of a run, as its columns; None where that is nothing yet.
 
         What its reports themselves change is left to those who take them in: they may know more by now.
         """
-        known = self._runs.get(run.id)
-        if known is None:
-            known = _Followed(Tracker(run.total_steps, forecast=self._forecast(run)))
-            known.fan = [list(moment) for moment in run.progress.get("fan", [])]
-            self._runs[run.id] = known
-        self._read(run, known)
-        known.worked_out_at_seconds, known.step = now_seconds, run.step
+        followed = self._runs.get(run.id)
+        if followed is None:
+            tracker = Tracker(run.total_steps, forecast=self._forecast(run))
+            followed = self._runs[run.id] = _FollowedRun(RunWatch(tuple, tracker))
+            followed.fan = () if run.standing is None else run.standing.fan
+        followed.watch.source = lambda: self._new_reports(run, followed)
+        followed.watch.sinks = [lambda standing, _: self._announce(run, followed, standing)]
+        followed.watch.read()
+        followed.worked_out_at_seconds, followed.step = now_seconds, run.step
         try:
-            progress = known.tracker.progress()
-            finish_at = progress.finish_at(datetime.fromtimestamp(run.seen_at_seconds).astimezone())
-        except BadInput:  # nothing is timed yet, or nobody said how much there is
+            standing = followed.watch.tell(run.seen_at_seconds)
+        except BadInput:  # nobody said how much there is
             return None
-        known.fan = _with_moment(known.fan, progress)
-        told = {**progress.as_dict(), "finish_at": finish_at.isoformat(timespec="seconds"), "fan": known.fan}
-        self._tell(run, known, progress)
-        ended = {"state": "ended", "ended_at_seconds": run.seen_at_seconds} if progress.is_done else {}
-        return {**standing(known.tracker, progress, told), **ended}
+        if standing is None:
+            return None
+        followed.fan = standing.with_moment(followed.fan)
+        ended = {"state": "ended", "ended_at_seconds": run.seen_at_seconds} if standing.is_done else {}
+        return {**standing_columns(replace(standing, fan=followed.fan)), **ended}
 
-    def _read(self, run: RunRow, known: _Followed) -> None:
-        """Take in what is new. A run that is seen for the first time gets its fan from moments of its past."""
-        next_step = 0.0 if not known.fan and run.step else inf
-        for row in self.store.observations(run.id, after=known.after):
-            known.tracker.add(observation_of(row))
-            known.after = row.attempt, row.step
-            if row.step >= next_step:
-                next_step = max(row.step * PAST_FACTOR, row.step + (run.step or 0.0) / PAST_MOMENTS)
+    def _new_reports(self, run: RunRow, followed: _FollowedRun) -> Iterator[Report]:
+        """Reports that are new. A run that is seen for the first time gets its fan from moments of its past."""
+        next_step = 0.0 if not followed.fan and run.step else inf
+        for report in self.store.observations(run.id, after=followed.after):
+            yield report  # taken in before the next one is asked for
+            followed.after = report.attempt, report.step
+            if report.step >= next_step:
+                next_step = max(report.step * PAST_FACTOR, report.step + (run.step or 0.0) / PAST_MOMENTS)
                 with suppress(BadInput):  # nothing is timed yet
-                    known.fan = _with_moment(known.fan, known.tracker.progress())
+                    followed.fan = followed.watch.tracker.standing().with_moment(followed.fan)
 
     def _forecast(self, run: RunRow) -> Forecast | None:
-        kept = self.store.forecasts(run_id=run.id)
-        return Forecast.from_dict(kept[0].forecast) if kept else None
+        stored = self.store.forecasts(run_id=run.id)
+        return Forecast.from_dict(stored[0].forecast) if stored else None
 
-    def _tell(self, run: RunRow, known: _Followed, progress: Progress) -> None:
-        """Of a run that drifts or costs too much, once."""
-        budget, in_all = run.place.details.get("budget_dollars"), progress.dollars_in_all
-        if progress.drift is not None and "drift" not in known.told:
-            known.told.add("drift")
-            self.happened(run, "drift", progress.drift.as_dict())
+    def _announce(self, run: RunRow, followed: _FollowedRun, standing: Standing) -> None:
+        """That a run drifts or costs too much, once."""
+        budget, in_all = run.place.details.get("budget_dollars"), standing.dollars_in_all
+        if standing.drift is not None and "drift" not in followed.announced:
+            followed.announced.add("drift")
+            self.happened(run, "drift", standing.drift.as_dict())
         is_over = budget is not None and in_all is not None and in_all.mid > float(budget)
-        if is_over and in_all is not None and "over budget" not in known.told:
-            known.told.add("over budget")
+        if is_over and in_all is not None and "over budget" not in followed.announced:
+            followed.announced.add("over budget")
             self.happened(run, "over budget", {"budget_dollars": budget, "dollars_in_all": in_all.as_dict()})
-
-
-def _with_moment(fan: list[list[float]], progress: Progress) -> list[list[float]]:
-    """What the total was expected to be at moments of the run: elapsed seconds, low, middle, high."""
-    elapsed, left = progress.elapsed_seconds, progress.remaining_seconds
-    if fan and fan[-1][0] >= elapsed:
-        return fan
-    fan = [*fan, [elapsed, elapsed + left.low, elapsed + left.mid, elapsed + left.high]]
-    return fan if len(fan) <= MOST_MOMENTS else [*fan[:-1:2], fan[-1]]

@@ -1,4 +1,4 @@
-"""Routes of runs: reports come in, progress and remaining time go out, as pages, as one, or as a stream."""
+"""Routes of runs: reports come in, how the runs stand goes out, as pages, as one, or as a stream."""
 
 import json
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from epochcast.base.options import checked
 from epochcast.errors import BadInput, UnknownName
+from epochcast.observe.recording.recorded_rows import KINDS
 from epochcast.observe.store.row_values import RunFilter
-from epochcast.observe.store.store_rows import STATES, ObservationRow, RunPlace, RunRow
+from epochcast.observe.store.store_rows import STATES, RunPlace, RunRow
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.surfaces.web.access import Caller
 from epochcast.surfaces.web.api_verbs import VERBS
@@ -51,7 +52,7 @@ _OBSERVATIONS = {
                 "type": "object",
                 "required": ["ec", "step", "at"],
                 "properties": {
-                    "ec": {"enum": ["train", "begin", "done", "end", "stopped", "dropped"]},
+                    "ec": {"enum": list(KINDS)},
                     "step": {"type": "integer", "minimum": 0},
                     "at": {"type": "number"},
                     "steps": {"type": "integer", "minimum": 0},
@@ -147,19 +148,11 @@ async def observations(
 
     def read() -> list[dict[str, Any]]:
         if points is not None:
-            return [_plain_row(row) for row in running.store.timed_steps(run.id, points)]
+            return [row.as_dict() for row in running.store.timed_steps(run.id, points)]
         rows = running.store.observations(run.id, attempt=attempt, after_step=after_step)
-        return [_plain_row(row) for row in islice(rows, most)]
+        return [row.as_dict() for row in islice(rows, most)]
 
     return JSONResponse({"run": run.name, "observations": await run_in_threadpool(read)})
-
-
-def _plain_row(row: ObservationRow) -> dict[str, Any]:
-    """As JSON takes it: a loss that is no number is text."""
-    values = row._asdict()
-    loss = values["loss"]
-    values["loss"] = loss if loss is None or abs(loss) < float("inf") else str(loss)
-    return values
 
 
 @router.get("/runs/{name:path}", summary="One run: progress, remaining time, forecast.", responses=problems(404))
@@ -190,13 +183,13 @@ _KNOWN: dict[str, Any] = {
 )
 async def describe(name: str, request: Request, running: State, caller: Writer) -> Response:
     """A run that is not there yet is made, as one that has not begun."""
-    told = await json_body(request, running.settings.limits.request_bytes)
-    if not isinstance(told, Mapping) or set(told) - set(_KNOWN["properties"]):
+    description = await json_body(request, running.settings.limits.request_bytes)
+    if not isinstance(description, Mapping) or set(description) - set(_KNOWN["properties"]):
         raise BadInput("a run is described with an object of `job` and `budget_dollars`")
-    budget = checked("budget_dollars", float, told.get("budget_dollars"), above=0)
+    budget = checked("budget_dollars", float, description.get("budget_dollars"), above=0)
     forecast: Forecast | None = None
-    if told.get("job") is not None:
-        answer = json.loads(await running.answers.answer("forecast", told["job"], caller.project))
+    if description.get("job") is not None:
+        answer = json.loads(await running.answers.answer("forecast", description["job"], caller.project))
         forecast = Forecast.from_dict(answer)
 
     def write() -> RunRow:
@@ -233,7 +226,7 @@ async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
         attempts = running.store.attempts(run.id)
         return {
             **shown(run),
-            "progress": dict(run.progress),
+            "progress": None if run.standing is None else run.standing.as_dict(),
             "forecast": dict(kept[0].forecast) if kept else None,
             "attempts": [
                 {"attempt": one.attempt, "state": one.state, "host": one.host, "engine": one.engine} for one in attempts

@@ -16,7 +16,7 @@ function show(run) {
   say("progress-said", run.total_steps ? `step ${Math.round(run.step ?? 0).toLocaleString("en")} of ${Math.round(run.total_steps).toLocaleString("en")}${run.step_seconds ? ` · ${seconds(run.step_seconds)} per step` : ""}` : `step ${run.step ?? 0}; nobody said how many there are`);
   const drift = run.progress?.drift;
   by("drift").hidden = !drift;
-  if (drift) { say("drift", `The pace changed${drift.ratio ? ` by a factor of ${drift.ratio.toFixed(2)}` : ""}${drift.step ? ` at step ${Math.round(drift.step)}` : ""}.`); }
+  if (drift) { say("drift", `The pace changed${drift.ratio ? ` by a factor of ${drift.ratio.toFixed(2)}` : ""}${drift.since_step ? ` at step ${Math.round(drift.since_step)}` : ""}.`); }
   showAgainst(run);
 }
 

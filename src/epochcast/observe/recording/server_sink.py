@@ -1,0 +1,52 @@
+"""Rows to an epochcast server: batches by HTTP, with the standard library alone.
+
+    POST URL/api/v1/observations
+    Authorization: Bearer TOKEN                       (EPOCHCAST_TOKEN, where it is set)
+    {"start": {…}, "observations": [{…, "number": 17}, …]}
+
+An answer of 200 to 299 says that all of them are kept. Everything else, and no answer in time, is tried again; sending
+the same rows twice does no harm. Redirects are not followed: a token goes to the server that was named, and no other.
+"""
+
+import json
+import os
+import urllib.request
+from collections.abc import Sequence
+from typing import Any
+
+from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
+
+PATH = "/api/v1/observations"
+TOKEN = "EPOCHCAST_TOKEN"
+# Longer than this no answer is waited for. Only the thread that sends waits.
+ANSWER_SECONDS = 5.0
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Makes an error of every redirect."""
+
+    def redirect_request(self, *given: Any, **named: Any) -> None:
+        """There is none."""
+
+
+class ServerSink:
+    """Sends to one server."""
+
+    def __init__(self, url: str, token: str | None = None, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self.name = url.rstrip("/")
+        self._url = self.name if self.name.endswith(PATH) else self.name + PATH
+        self._token = token if token is not None else os.environ.get(TOKEN)
+        self._answer_seconds = answer_seconds
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
+        """Send all in one request."""
+        told = [{**row.as_dict(start), "number": row.number} for row in rows]
+        body = json.dumps({"start": start.as_dict(), "observations": told}).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "epochcast"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        request = urllib.request.Request(self._url, body, headers, method="POST")
+        with self._opener.open(request, timeout=self._answer_seconds) as answer:
+            answer.read(1 << 16)
+        return len(rows)

@@ -1,0 +1,111 @@
+"""How a run stands: the one record of it.
+
+The tracker makes it of a run's reports. The database keeps it, and the command line, the API, the event stream and the
+pages show it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, ClassVar
+
+from epochcast.base.record import Record
+from epochcast.errors import InvalidField
+from epochcast.interval import Interval
+from epochcast.observe.runs.drift import Drift, RankDrift
+
+Moment = tuple[float, float, float, float]
+"""Elapsed seconds, and the total that was expected then: low, middle, high."""
+# Moments of the fan that are kept: every second one is dropped when there are more.
+MOST_MOMENTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStopping(Record):
+    """What the metric of early stopping did, and at which step the run may stop."""
+
+    metric: str
+    patience: int
+    evaluations: int
+    best: float | None
+    waited: int
+    has_stopped: bool
+    stop_step: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPace(Record):
+    """What a run itself has shown, without what was expected of it beforehand."""
+
+    step_seconds: float
+    start_seconds: float
+    executed_steps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Record):
+    """How far a run is and when it ends. None: nobody said (a job, a price, a clock).
+
+    `step_seconds` is the expected pace, `shown` what the run itself showed. Of `remaining_seconds`, `pause_seconds` are
+    for pauses and `interruption_seconds` for interruptions, during which nothing runs for `interruption_down_seconds`.
+    `down_seconds` passed between attempts. `prior_weight` is the weight of what was expected beforehand in the pace.
+    """
+
+    step: float
+    total_steps: float
+    total_told_by: str
+    step_seconds: float
+    remaining_seconds: Interval
+    elapsed_seconds: float
+    is_done: bool = False
+    is_total_inferred: bool = False
+    start_seconds: float = 0.0
+    down_seconds: float = 0.0
+    pause_seconds: float = 0.0
+    interruption_seconds: float = 0.0
+    interruption_down_seconds: float = 0.0
+    restarts: int = 0
+    report_seconds: float | None = None
+    """Mean time from one report to the next while the job ran, pauses included."""
+    log_remaining_seconds: float | None = None
+    forecast_step_seconds: Interval | None = None
+    against_forecast: float | None = None
+    """Observed over forecast seconds per step."""
+    prior_told_by: str | None = None
+    prior_weight: float = 0.0
+    dollars_so_far: float | None = None
+    """Cost of the time while the job ran, all attempts; the time between attempts is not counted."""
+    dollars_in_all: Interval | None = None
+    drift: Drift | None = None
+    rank_drifts: tuple[RankDrift, ...] = ()
+    reasons: tuple[str, ...] = ()
+    early_stopping: EarlyStopping | None = None
+    shown: ShownPace | None = None
+    seen_at: datetime | None = None
+    finish_at: datetime | None = None
+    fan: tuple[Moment, ...] = ()
+    """What the total was expected to be at moments of the run."""
+
+    json_also: ClassVar[tuple[str, ...]] = ("fraction",)
+
+    @property
+    def fraction(self) -> float:
+        """Steps done of all."""
+        return min(1.0, self.step / self.total_steps)
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> "Standing | None":
+        """The standing in a database, of this version or one before; None where there is none, or not enough of it."""
+        names = {item.name for item in fields(cls)}
+        try:
+            return cls.from_dict({name: value for name, value in values.items() if name in names and value != {}})
+        except InvalidField:
+            return None
+
+    def with_moment(self, fan: tuple[Moment, ...]) -> tuple[Moment, ...]:
+        """The fan with this moment at its end."""
+        elapsed, left = self.elapsed_seconds, self.remaining_seconds
+        if fan and fan[-1][0] >= elapsed:
+            return fan
+        fan = (*fan, (elapsed, elapsed + left.low, elapsed + left.mid, elapsed + left.high))
+        return fan if len(fan) <= MOST_MOMENTS else (*fan[:-1:2], fan[-1])
