@@ -11,7 +11,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.store import Store
 from epochcast.queues import read_queue
 from epochcast.schedule.queue_changes import cancel, submit
-from epochcast.schedule.queue_file import queue_of
+from epochcast.schedule.queue_file import runnable_queue
 from epochcast.schedule.queue_lease import take_queue
 from epochcast.schedule.stored_queue import keep_queue, kept_queue, live_state
 
@@ -62,7 +62,7 @@ def test_a_job_may_be_submitted_after_one_that_is_there(store: Store, tmp_path: 
     # A file of jobs alone: the machines are the queue's.
     read = read_queue({"jobs": rows}, datetime.now(UTC), into=kept)
     assert [one.why for one in read.refused] == ["job 'c' comes after 'z', which is not in the queue"]
-    assert submit(store, "q", queue_of(read.document, tmp_path, kept.jobs)) == ["b"]
+    assert submit(store, "q", runnable_queue(read.document, tmp_path, kept.jobs)) == ["b"]
     assert kept_queue(store, "q").jobs["b"].job.after == ("a",)
     assert list(live_state(store, "q").live) == ["a"]
 
@@ -74,4 +74,4 @@ def test_a_job_after_one_that_was_cancelled_is_refused(store: Store, tmp_path: P
     row = {**JOB, "id": "b", "command": ["true"], "after": ["a"]}
     read = read_queue({"jobs": [row]}, datetime.now(UTC), into=kept)
     with pytest.raises(BadInput, match="job 'b' comes after 'a', which was cancelled"):
-        submit(store, "q", queue_of(read.document, tmp_path, kept.jobs))
+        submit(store, "q", runnable_queue(read.document, tmp_path, kept.jobs))

@@ -13,6 +13,7 @@ from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import Switches, policy_named
 from epochcast.schedule.projection import ProjectionOptions, project, spread
 from epochcast.schedule.queue_clock import QueueClock
+from epochcast.schedule.queue_document import parse_job
 from epochcast.schedule.queue_now import QueueNow, queue_now
 from epochcast.schedule.runtime_draws import Law, at_quantile, middle
 from epochcast.schedule.simulator import SimulationRules, simulate
@@ -37,9 +38,10 @@ def planned(queue: QueueNow, policy: str = "fifo", draws: int = 19, **more: obje
 
 
 def waiting(
-    jobs: Sequence[QueuedJob], fleet: Fleet, now: float = 0.0, rows: Mapping[str, object] | None = None
+    jobs: Sequence[QueuedJob], fleet: Fleet, now: float = 0.0, rows: Mapping[str, Mapping[str, object]] | None = None
 ) -> QueueNow:
-    return queue_now(QueueWorkload(fleet, tuple(jobs)), rows or {}, now)  # type: ignore[arg-type]
+    typed = {name: parse_job({"id": name, **row}, 1) for name, row in (rows or {}).items()}
+    return queue_now(QueueWorkload(fleet, tuple(jobs)), typed, now)
 
 
 # by hand: one machine; a runs and has 50 s left, then b for 30 s, then c, submitted at 1060 s, for 10 s

@@ -12,7 +12,7 @@ from epochcast.base.display import Displayed
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
 from epochcast.schedule.queue_clock import QueueClock
-from epochcast.schedule.workload_file import Refused
+from epochcast.schedule.queue_document import RefusedJob
 from epochcast.schedule.workload_jobs import GpuChoice, QueueWorkload
 
 RUNNING, WAITING, STOPPED, TO_COME = "running", "waiting", "stopped", "to come"
@@ -167,7 +167,7 @@ class Timetable(Displayed):
     machine_dollars: Interval
     draws: int
     drawn_by: str
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedJob, ...] = ()
     notes: tuple[str, ...] = ()
     workload: QueueWorkload | None = field(default=None, repr=False)
     commands: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -13,8 +13,8 @@ from epochcast.decide.handover.skypilot_task import CLOUDS, skypilot
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.machines import find_instance
+from epochcast.schedule.queue_document import RefusedJob
 from epochcast.schedule.timetable import Timetable, TimetableRow
-from epochcast.schedule.workload_file import Refused
 
 Write = Callable[[Request], str]
 
@@ -24,7 +24,7 @@ class HandedOver:
     """Texts by the names of their files, and jobs that have none, with the reason."""
 
     texts: Mapping[str, str]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedJob, ...]
 
 
 def skypilot_tasks(answer: Timetable) -> HandedOver:
@@ -45,7 +45,7 @@ def _files(answer: Timetable, write: Write) -> HandedOver:
             request = _request(answer, line)
             texts[f"{number:03}-{request.name}.yaml"] = write(request)
         except EpochcastError as error:
-            refused.append(Refused(line.job, f"job {line.job!r}: {error}"))
+            refused.append(RefusedJob(line.job, f"job {line.job!r}: {error}"))
     return HandedOver(texts, tuple(refused))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from epochcast.queues import ReadQueue
     from epochcast.schedule.policy_comparison import PolicyComparison
-    from epochcast.schedule.workload_file import Refused
+    from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.workload_jobs import QueueWorkload
 
 schedule_app = typer.Typer(
@@ -124,7 +124,7 @@ def tell_compiling(policies: "Sequence[str]") -> None:
         sys.stderr.write("epochcast: compiling the scheduling policy (about 15 s, once)\n")
 
 
-def tell_refused(refused: "Sequence[Refused]", file: Path | None) -> int:
+def tell_refused(refused: "Sequence[RefusedJob]", file: Path | None) -> int:
     """A line for each job that was left out; bad input where there is one."""
     for one in refused:
         where = f"{file}: " if file is not None else ""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from epochcast.queues import QueueView
+    from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.timetable import Timetable
-    from epochcast.schedule.workload_file import Refused
 
 QueueFile = Annotated[
     Path | None,
@@ -232,12 +232,12 @@ def _exceeded(answer: "Timetable", until: "datetime | None", budget: float | Non
 
 def _hand_over(
     answer: "Timetable", skypilot: Path | None, kueue: Path | None, queue: str | None, image: str | None
-) -> "tuple[list[str], tuple[Refused, ...]]":
+) -> "tuple[list[str], tuple[RefusedJob, ...]]":
     """Write what is asked for; the files, and jobs without one."""
     from epochcast.schedule.timetable_handover import kueue_jobs, skypilot_tasks
 
     files: list[str] = []
-    unwritten: dict[str, Refused] = {}
+    unwritten: dict[str, RefusedJob] = {}
     for folder, handed in (
         (skypilot, None if skypilot is None else skypilot_tasks(answer)),
         (kueue, None if kueue is None else kueue_jobs(answer, queue=queue, image=image)),

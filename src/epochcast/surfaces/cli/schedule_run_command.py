@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from epochcast.schedule.engines.executor import Executor
     from epochcast.schedule.job_launcher import Event
     from epochcast.schedule.queue_changes import Cancelled
+    from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.queue_file import QueueFile
     from epochcast.schedule.queue_rows import KeptQueue
     from epochcast.schedule.scheduler_loop import Scheduler
-    from epochcast.schedule.workload_file import Refused
 
 StoreUrl = Annotated[
     str | None,
@@ -187,18 +187,18 @@ class _Found:
 
     queue: "QueueFile"
     start_at_seconds: float
-    refused: "tuple[Refused, ...]"
+    refused: "tuple[RefusedJob, ...]"
 
 
 def _read(path: Path, into: "KeptQueue | None" = None) -> _Found:
     from datetime import datetime
 
     from epochcast.queues import read_queue
-    from epochcast.schedule.queue_file import queue_of
+    from epochcast.schedule.queue_file import runnable_queue
 
     read = read_queue(path, datetime.now().astimezone(), into=into)
     try:
-        queue = queue_of(read.document, path.absolute().parent, () if into is None else into.jobs)
+        queue = runnable_queue(read.document, path.absolute().parent, () if into is None else into.jobs)
         queue.check_runnable()
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
