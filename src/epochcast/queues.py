@@ -8,10 +8,13 @@ is all that `schedule` sees. A job that makes no sense is refused with one line,
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from inspect import Parameter, Signature, signature
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epochcast.base.current_time import now
+from epochcast.base.options import check_names, options_of
 from epochcast.decide.plan.queue_forecasts import (
     QUEUE_JOB_OPTIONS,
     MachineKind,
@@ -23,14 +26,14 @@ from epochcast.interval import Interval
 from epochcast.predict.forecast.session import Session
 from epochcast.schedule.cluster_traces import read_trace
 from epochcast.schedule.node_types import with_instances
-from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-from epochcast.schedule.projection import DRAWS, ProjectionOptions, project
+from epochcast.schedule.projection import project
 from epochcast.schedule.queue_clock import QueueClock, with_seconds
 from epochcast.schedule.queue_document import QueueDocument, QueueJobRow, RefusedJob, parse_queue, read_document
 from epochcast.schedule.queue_file import command_line
 from epochcast.schedule.queue_now import QueueNow, queue_now
 from epochcast.schedule.queue_rows import KeptQueue
 from epochcast.schedule.runtime_draws import STANDARD_TO_HIGH
+from epochcast.schedule.schedule_request import ScheduleRequest
 from epochcast.schedule.simulator import SimulationRules
 from epochcast.schedule.timetable import PastJob, Timetable
 from epochcast.schedule.workload_file import build_workload, fleet_of, rules_of
@@ -86,14 +89,14 @@ class QueueView:
     policy: str | None = None
     """Who decides where it is run."""
 
-    def timetable(self, asked: ProjectionOptions, progress: Progress | None = None) -> Timetable:
+    def timetable(self, request: ScheduleRequest, progress: Progress | None = None) -> Timetable:
         """The queue as it will go on."""
-        rules = self.rules if asked.every_seconds is None else replace(self.rules, every_seconds=asked.every_seconds)
-        found = project(self.now, self.clock, asked, rules, progress)
+        request = replace(request, policy=request.policy or self.policy)
+        plan = project(self.now, self.clock, request, self.rules, progress)
         return replace(
-            found,
+            plan,
             refused=self.refused,
-            notes=(*self.notes, *found.notes),
+            notes=(*self.notes, *plan.notes),
             commands=self.commands,
             past=self.past,
         )
@@ -106,7 +109,7 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
 
     kept = kept_queue(store, name)
     clock = QueueClock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
-    now = at.timestamp()
+    now_at_seconds = at.timestamp()
     ended = {job for job, one in kept.jobs.items() if one.state == ENDED}
     over = {job for job, one in kept.jobs.items() if one.is_over}
     jobs = tuple(
@@ -119,13 +122,13 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
     return QueueView(
         QueueNow(
             QueueWorkload(kept.fleet, jobs),
-            state_of(kept, now),
+            state_of(kept, now_at_seconds),
             {job: kept.seconds(start.asked_at_seconds) for job, start in running.items()},
         ),
         clock,
         rules_of(kept.machine_rows),
         {job: command_line(one.work.command) for job, one in kept.jobs.items() if one.work is not None},
-        notes=_age(kept.seen_at_seconds, now),
+        notes=_age(kept.seen_at_seconds, now_at_seconds),
         past=tuple(
             PastJob(
                 job,
@@ -260,32 +263,36 @@ def read_traced(trace: Path, machines: Path, at: datetime, seed: int) -> ReadQue
 
 def schedule_plan(
     queue: str | Path | Mapping[str, Any],
+    request: ScheduleRequest | None = None,
     *,
-    at: datetime | None = None,
-    policy: str = DEFAULT,
-    preemption: bool = True,
-    every_seconds: float | None = None,
-    error: float | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
     session: Session | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Timetable:
     """The timetable of a queue: when each job starts and ends, with intervals, on what, and what that costs.
 
-    `queue` is a file or what one says. `error` is the spread σ of seconds that come without an interval, as exp(σz);
-    `every_seconds` has the policy decide at least so often, besides at arrivals and ends.
+    `queue` is a file or what one says. `options` are those of a `ScheduleRequest`: `policy`, `at`, `preemption`,
+    `every_seconds` (decide at least so often, besides at arrivals and ends), `error` (the spread σ of seconds that come
+    without an interval, as exp(σz)), `draws` and `seed`.
     """
-    moment = datetime.now().astimezone() if at is None else at if at.tzinfo else at.astimezone()
-    asked = ProjectionOptions(policy, Switches(preemption, preemption, seed), every_seconds, draws, seed)
-    return read_queue(queue, moment, session=session, progress=progress).view(moment, error).timetable(asked, progress)
+    check_names(options, _REQUEST_OPTIONS)
+    request = replace(request or ScheduleRequest(), **options)
+    at = now() if request.at is None else request.at if request.at.tzinfo else request.at.astimezone()
+    view = read_queue(queue, at, session=session, progress=progress).view(at, request.error)
+    return view.timetable(request, progress)
+
+
+_REQUEST_OPTIONS = {option.name: option for option in options_of(ScheduleRequest)}
+_own = [one for one in signature(schedule_plan).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+_keywords = [
+    Parameter(name, Parameter.KEYWORD_ONLY, default=option.default) for name, option in _REQUEST_OPTIONS.items()
+]
+setattr(schedule_plan, "__signature__", Signature([*_own, *_keywords], return_annotation=Timetable))  # noqa: B010
 
 
 def _with_spread(workload: QueueWorkload, error: float | None) -> tuple[QueueWorkload, tuple[str, ...]]:
     """Intervals for seconds that have none; where none is asked for, a note says that they count as exact."""
-    if error is not None and not 0 <= error <= 3:
-        raise BadInput(f"error is a spread from 0 to 3, got {error:g}")
-    exact = [job for job in workload.jobs if any(told.low == told.high for told in job.seconds.values())]
+    exact = [job for job in workload.jobs if any(run.low == run.high for run in job.seconds.values())]
     if error is None:
         if not exact:
             return workload, ()
@@ -297,8 +304,8 @@ def _with_spread(workload: QueueWorkload, error: float | None) -> tuple[QueueWor
 
     def widened(job: QueuedJob) -> QueuedJob:
         seconds = {
-            choice: Interval.around(told.mid, factor) if told.low == told.high else told
-            for choice, told in job.seconds.items()
+            choice: Interval.around(run.mid, factor) if run.low == run.high else run
+            for choice, run in job.seconds.items()
         }
         return replace(job, seconds=seconds)
 

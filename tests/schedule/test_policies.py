@@ -11,7 +11,7 @@ from epochcast.schedule.generators import talk
 from epochcast.schedule.lower_bound import alone_dollars, keeping_bound_dollars, kept_dollars, lower_bound_dollars
 from epochcast.schedule.policies.dispatch import Way
 from epochcast.schedule.policies.milp import best_choices, patterns
-from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
+from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import TAKE_ANY, RollOut
 from epochcast.schedule.policies.rollout_kernel import roll_out
@@ -31,7 +31,7 @@ SMALL = talk(2, "overload", 4, jobs=12)
 @every("name", POLICIES)
 def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) -> None:
     entry = POLICIES[name]
-    switches = Switches(stops, resizes, seed=2)
+    switches = PolicyPermissions(stops, resizes, seed=2)
     may_stop = stops and not entry.always_keeps
     outcome = check_policy(lambda: entry.make(switches), SMALL, may_stop, resizes)
     assert resizes or outcome.resizes == 0
@@ -43,7 +43,7 @@ def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) 
 def test_policies_keep_the_contract_where_moving_costs(name: str) -> None:
     jobs = tuple(replace(job, restart_seconds=1800.0, is_preemptible=n % 3 > 0) for n, job in enumerate(SMALL.jobs))
     entry = POLICIES[name]
-    check_policy(lambda: entry.make(Switches()), replace(SMALL, jobs=jobs), may_stop=not entry.always_keeps)
+    check_policy(lambda: entry.make(PolicyPermissions()), replace(SMALL, jobs=jobs), may_stop=not entry.always_keeps)
 
 
 @pytest.mark.parametrize("name", ["fifo", "edf_shared", "greedy", "atc_rollout", "milp"])
@@ -51,7 +51,7 @@ def test_quotas_are_kept(name: str) -> None:
     types = tuple(replace(kind, quota=1) for kind in SMALL.fleet.types)
     workload = replace(SMALL, fleet=Fleet(3, types))
     entry = POLICIES[name]
-    outcome = check_policy(lambda: entry.make(Switches()), workload, may_stop=not entry.always_keeps)
+    outcome = check_policy(lambda: entry.make(PolicyPermissions()), workload, may_stop=not entry.always_keeps)
     for kind in types:
         rentals = [r for r in outcome.rentals if r.node_type == kind.name]
         for one in rentals:

@@ -7,7 +7,7 @@ from tests.every import every
 
 from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.generators import talk
-from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
+from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.state_arrays import arrays
 from epochcast.schedule.policy_contract import check_policy
 from epochcast.schedule.queue_state import LiveJob, Placed, QueueState
@@ -71,7 +71,7 @@ def test_every_policy_keeps_the_contract_on_unlike_machines(name: str) -> None:
     jobs = tuple(replace(job, restart_seconds=600.0 * (n % 2)) for n, job in enumerate(drawn.jobs))
     entry = POLICIES[name]
     workload = QueueWorkload(Fleet(4, types), jobs)
-    check_policy(lambda: entry.make(Switches(seed=1)), workload, may_stop=not entry.always_keeps)
+    check_policy(lambda: entry.make(PolicyPermissions(seed=1)), workload, may_stop=not entry.always_keeps)
 
 
 def test_machines_are_rented_of_the_types_that_are_left() -> None:

@@ -1,6 +1,6 @@
 """Without preemption some GPUs are kept for jobs that cannot wait."""
 
-from epochcast.schedule.policies.policy_table import Switches, policy_named
+from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
 from epochcast.schedule.policies.rollout import MARGIN_SECONDS, with_reserve
 from epochcast.schedule.queue_state import LiveJob, Placed, QueueState
 from epochcast.schedule.simulator import simulate
@@ -8,7 +8,7 @@ from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueueWorkload
 
 from .conftest import FOUR, queued
 
-KEEPING = Switches(stops=False, resizes=False)
+KEEPING = PolicyPermissions(stops=False, resizes=False)
 HOUR = 3600.0
 
 

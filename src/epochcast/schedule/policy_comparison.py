@@ -1,12 +1,14 @@
 """Several policies on one workload, beside the lower bound."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from epochcast.errors import UnknownName
 from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
 from epochcast.schedule.outcome import SimulationOutcome
-from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
+from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
+from epochcast.schedule.schedule_request import SimulationRequest
 from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.workload_jobs import QueueWorkload
 
@@ -44,28 +46,46 @@ class PolicyComparison:
         return {"bound_dollars": self.bound_dollars, "policies": policies}
 
 
-def compare(
+def policy_names(request: SimulationRequest) -> tuple[str, ...]:
+    """The policies that a request names; `all` is every one."""
+    if request.policies == ("all",):
+        return tuple(POLICIES)
+    for name in request.policies:
+        if name not in POLICIES:
+            raise UnknownName("policy", name, POLICIES)
+    return request.policies
+
+
+def compare_policies(
     workload: QueueWorkload,
-    policies: Sequence[str],
-    switches: Sequence[Switches],
+    request: SimulationRequest,
     rules: SimulationRules,
-    bound: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> PolicyComparison:
-    """Every policy under all switches that make a difference to it."""
+    """Every policy with and without preemption, as asked, where that makes a difference to it."""
+    every_seconds = rules.every_seconds if request.every_seconds is None else request.every_seconds
+    rules = replace(
+        rules, every_seconds=every_seconds, reestimate=request.reestimate, seed=request.seed, tracking_error=1.0
+    )
+    both = [
+        PolicyPermissions(may_stop, may_stop and request.resizing, request.seed)
+        for may_stop in request.PREEMPTION[request.preemption]
+    ]
     todo = [
-        (name if one.stops else name + KEEPING, name, one)
-        for name in policies
-        for one in switches
-        if one.stops or not POLICIES[name].always_keeps or len(switches) == 1
+        (name if permissions.stops else name + KEEPING, name, permissions)
+        for name in policy_names(request)
+        for permissions in both
+        if permissions.stops or not POLICIES[name].always_keeps or len(both) == 1
     ]
     outcomes: dict[str, SimulationOutcome] = {}
-    for number, (label, name, one) in enumerate(todo):
+    for number, (label, name, permissions) in enumerate(todo):
         if progress is not None:
             progress(number, len(todo))
-        outcomes[label] = simulate(workload, policy_named(name, one), rules)
-    keeping = frozenset(label for label, name, one in todo if not one.stops or POLICIES[name].always_keeps)
-    if not bound:
+        outcomes[label] = simulate(workload, policy_named(name, permissions), rules)
+    keeping = frozenset(
+        label for label, name, permissions in todo if not permissions.stops or POLICIES[name].always_keeps
+    )
+    if not request.bound:
         return PolicyComparison(outcomes, None, keeping)
     least = lower_bound_dollars(workload)
     return PolicyComparison(outcomes, least, keeping, max(least, keeping_bound_dollars(workload) or 0.0))

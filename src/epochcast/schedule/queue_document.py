@@ -11,16 +11,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from epochcast.base.caching import remembered
 from epochcast.base.documents import parse_json, parse_toml, read_text
 from epochcast.base.options import Option, check_mapping, option, options_of, required
 from epochcast.base.record import Record
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.interval import Interval
-from epochcast.schedule.workload_jobs import GpuChoice, MachineFailure, NodeType, QueuedJob, Straggler
+from epochcast.schedule.workload_jobs import MOST_KINDS, GpuChoice, MachineFailure, NodeType, QueuedJob, Straggler
 
 TRIGGERS = ("arrival", "completion")
 MOST_GPUS = 10**6
@@ -368,7 +368,7 @@ def _checked(what: str, read: Callable[[Any], Any], value: Any) -> Any:
         raise BadInput(f"{what}: {error}") from None
 
 
-@cache
+@remembered(MOST_KINDS)
 def _cells(kind: type) -> Mapping[str, tuple[Option, Callable[[Any], Any]]]:
     """The keys of a row: how each is declared, and read."""
     readers = {item.name: item.metadata.get(_READER) for item in fields(kind)}

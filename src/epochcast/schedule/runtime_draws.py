@@ -42,7 +42,7 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class RunTimeLaw:
     """How errors go together; `factor` widens all of them, to see what a wrong law does."""
 
     by_job: float = SHARED_BY_JOB

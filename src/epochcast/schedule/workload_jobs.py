@@ -10,26 +10,35 @@ keeps that when it is stopped, moved or resized.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
-from epochcast.base.caching import Cache, Derived, derived_property
+from epochcast.base.caching import Cache, Derived, derived_property, remembered
 from epochcast.base.options import Option, check_fields, option, options_of, required
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 
+MOST_KINDS = 100
+"""Dataclasses whose declarations are kept; there are about ten."""
 
-def check_declared(value: object, what: str) -> None:
+
+def check_declared(value: object, what: str = "") -> None:
     """Check the fields of a new value as they are declared; a message begins with what it is."""
     try:
         check_fields(value, _declared(type(value)))
     except BadInput as error:
-        raise BadInput(f"{what}: {error}") from None
+        raise BadInput(f"{what}: {error}" if what else str(error)) from None
 
 
-@cache
+@remembered(MOST_KINDS)
 def _declared(kind: type) -> tuple[Option, ...]:
     return options_of(kind)
+
+
+def _undeclared() -> Any:
+    """A field that is no option and has no default."""
+    return field()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,7 +89,7 @@ class QueuedJob:
     submit_seconds: float = required("When the job is submitted.", unit="seconds", least=0)
     deadline_seconds: float = required("When the job should end.", unit="seconds")
     tardiness_dollars_per_second: float = required("Cost of lateness.", unit="dollars per second", least=0)
-    seconds: Mapping[GpuChoice, Interval]
+    seconds: Mapping[GpuChoice, Interval] = _undeclared()
     restart_seconds: float = option(
         0.0, "Added whenever the job is stopped and started again, moved or resized.", unit="seconds", least=0
     )

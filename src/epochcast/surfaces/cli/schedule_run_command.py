@@ -63,12 +63,12 @@ def run(
     Everything is kept in the store: killed and started again, it goes on where it was. Ctrl-C leaves the jobs running.
     """
     from epochcast.observe.store.store_opening import open_store
-    from epochcast.schedule.policies.policy_table import Switches, policy_named
+    from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
     from epochcast.schedule.queue_lease import take_queue
     from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 
     manner = LoopOptions(_positive(look, "--look"), _positive(every, "--every"), stay)
-    decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
+    decides = policy_named(policy, PolicyPermissions(stops=not keep_running, resizes=not keep_running))
     tell_compiling([policy])
     with open_store(store) as opened:
         kept_name, refused = _kept(opened, queue, name)
