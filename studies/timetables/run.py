@@ -144,7 +144,7 @@ def _look(told: Timetable, queue: QueueNow, law: RunTimeLaw, policy: str, random
         if line.start.high > 0 or end.start_seconds > 0:
             counts.starts.look(line.start, end.start_seconds)
         counts.ends.look(line.end, end.end_seconds)
-    counts.dollars.look(told.dollars, outcome.dollars)
+    counts.dollars.look(told.dollars_interval, outcome.dollars)
 
 
 def _text(rows: list[tuple[str, int, str, Counts]]) -> str:

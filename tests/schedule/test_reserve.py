@@ -38,5 +38,5 @@ def test_an_urgent_job_finds_a_gpu_that_was_kept_and_who_waited_is_in_time() -> 
     urgent = queued("urgent", HOUR, 2.1 * HOUR, {1: HOUR})
     workload = QueueWorkload(Fleet(1, (FOUR,)), (*patient, urgent))
     outcome = simulate(workload, policy_named("atc_rollout", KEEPING))
-    assert outcome.late_jobs == 0
-    assert simulate(workload, policy_named("edf_shared")).late_jobs == 1
+    assert outcome.deadline_misses == 0
+    assert simulate(workload, policy_named("edf_shared")).deadline_misses == 1

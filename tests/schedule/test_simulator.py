@@ -29,7 +29,7 @@ def test_three_jobs_on_two_machines_by_hand(fleet: Fleet) -> None:
     ]
     assert outcome.machine_dollars == pytest.approx(300 * 0.001)
     assert outcome.tardiness_dollars == pytest.approx(50 * 0.01)
-    assert outcome.late_jobs == 1
+    assert outcome.deadline_misses == 1
 
 
 def test_shared_machines_hold_several_jobs(fleet: Fleet) -> None:
@@ -280,4 +280,4 @@ def test_rounding_makes_no_job_late() -> None:
     jobs = (queued("a", 0.0, 0.1, {1: 0.1}), queued("b", 0.0, 0.3, {1: 0.2}))
     outcome = simulate(QueueWorkload(Fleet(1, (ONE,)), jobs), policy_named("edf"))
     assert outcome.ends[1].end_seconds > 0.3  # 0.1 + 0.2
-    assert (outcome.late_jobs, outcome.tardiness_dollars) == (0, 0.0)
+    assert (outcome.deadline_misses, outcome.tardiness_dollars) == (0, 0.0)

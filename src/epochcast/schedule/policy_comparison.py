@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from epochcast.base.record import Record, json_hidden, json_name
 from epochcast.errors import UnknownName
 from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
 from epochcast.schedule.outcome import SimulationOutcome
@@ -17,33 +17,16 @@ KEEPING = "_keeping"
 
 
 @dataclass(frozen=True)
-class PolicyComparison:
+class PolicyComparison(Record):
     """Outcomes by name, and what nobody can pay less than (None: not asked for).
 
     `keeping` are those that stop nobody; what none of them can pay less than is larger.
     """
 
-    outcomes: Mapping[str, SimulationOutcome]
-    bound_dollars: float | None
-    keeping: frozenset[str] = frozenset()
-    keeping_bound_dollars: float | None = None
-
-    def bound_of(self, name: str) -> float | None:
-        """The bound of a policy: of all, or of those that stop nobody."""
-        return self.keeping_bound_dollars if name in self.keeping else self.bound_dollars
-
-    def gap(self, name: str) -> float | None:
-        """By what fraction a policy is above its bound."""
-        bound = self.bound_of(name)
-        return self.outcomes[name].dollars / bound - 1 if bound else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """By the names of the JSON contract."""
-        policies = {
-            name: {**outcome.as_dict(), "bound_dollars": self.bound_of(name), "gap": self.gap(name)}
-            for name, outcome in self.outcomes.items()
-        }
-        return {"bound_dollars": self.bound_dollars, "policies": policies}
+    outcomes: Mapping[str, SimulationOutcome] = json_name("policies")
+    bound_dollars: float | None = None
+    keeping: frozenset[str] = json_hidden(default=frozenset())
+    keeping_bound_dollars: float | None = json_hidden(default=None)
 
 
 def policy_names(request: SimulationRequest) -> tuple[str, ...]:
@@ -88,4 +71,7 @@ def compare_policies(
     if not request.bound:
         return PolicyComparison(outcomes, None, keeping)
     least = lower_bound_dollars(workload)
-    return PolicyComparison(outcomes, least, keeping, max(least, keeping_bound_dollars(workload) or 0.0))
+    least_keeping = max(least, keeping_bound_dollars(workload) or 0.0)
+    for label, outcome in outcomes.items():
+        outcome.bound_dollars = least_keeping if label in keeping else least
+    return PolicyComparison(outcomes, least, keeping, least_keeping)

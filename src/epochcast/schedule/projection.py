@@ -104,9 +104,9 @@ def project(
         clock=clock,
         now_seconds=queue.state.seconds,
         policy=policy,
-        lines=_lines(queue, planned, drawn),
+        lines=_lines(queue, clock, planned, drawn),
         machines=_machines(queue, planned),
-        dollars=spread(planned.dollars, [one.dollars for one in drawn]),
+        dollars_interval=spread(planned.dollars, [one.dollars for one in drawn]),
         machine_dollars=spread(planned.machine_dollars, [one.machine_dollars for one in drawn]),
         draws=request.draws,
         drawn_by=decider.name,
@@ -162,7 +162,9 @@ def _calm(queue: QueueNow) -> QueueNow:
     return replace(queue, workload=replace(queue.workload, fleet=calm), state=state)
 
 
-def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[SimulationOutcome]) -> tuple[TimetableRow, ...]:
+def _lines(
+    queue: QueueNow, clock: QueueClock, planned: SimulationOutcome, drawn: Sequence[SimulationOutcome]
+) -> tuple[TimetableRow, ...]:
     """Who runs first, then by start."""
     now, live = queue.state.seconds, queue.state.live
     ends = {end.job: end for end in planned.ends}
@@ -177,7 +179,7 @@ def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[Simulati
         is_queued = state in (WAITING, STOPPED)
         waiting += is_queued
         stays = tuple(
-            PlannedStay(kinds[stay.machine], stay.machine, stay.choice, stay.start_seconds, stay.end_seconds)
+            PlannedStay(kinds[stay.machine], stay.machine, stay.choice, stay.start_seconds, stay.end_seconds, clock)
             for stay in planned.stays
             if stay.job == job.id
         )
@@ -194,6 +196,7 @@ def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[Simulati
                 start=start,
                 end=spread(ends[job.id].end_seconds, [end.end_seconds for end in others]),
                 deadline_seconds=job.deadline_seconds,
+                clock=clock,
                 late_probability=sum(end.tardiness_seconds > 0 for end in others) / len(others),
                 wait=None if job.id in live and _runs(queue, job) else _wait(queue, job, planned),
             )

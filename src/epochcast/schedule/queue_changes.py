@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import update
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.database_tables import queue_jobs
 from epochcast.observe.store.store import Store
@@ -59,7 +60,7 @@ def _check_before(job: str, other: KeptJob | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancelledJob(Record):
     """What became of the wish to cancel a job: `is_over` already, or its scheduler will see to it."""
 
     job: str
@@ -68,7 +69,7 @@ class Cancelled:
     followers: tuple[str, ...]
 
 
-def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[Cancelled], bool]:
+def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[CancelledJob], bool]:
     """Ask that jobs be cancelled; what became of each, and whether a scheduler works on the queue."""
     now = time.time()
     with store.writing() as connection:
@@ -90,7 +91,7 @@ def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[Cancelled
             mine = (queue_jobs.c.queue_id == found.id) & (queue_jobs.c.job == job)
             connection.execute(update(queue_jobs).where(mine).values(**values))
             after = tuple(name for name, one in queue.jobs.items() if job in one.job.after and not one.is_over)
-            told.append(Cancelled(job, at_once, job in started, after))
+            told.append(CancelledJob(job, at_once, job in started, after))
     return told, working
 
 

@@ -33,9 +33,13 @@ class QueueClock:
             raise BadInput(f"a time {seconds:g} seconds from the start is no time of a clock")
         return self.start_at + timedelta(seconds=round(seconds))
 
+    def at_second(self, seconds: float) -> datetime:
+        """The same without fractions of a second, as answers have it."""
+        return self.at(seconds).replace(microsecond=0)
+
     def text(self, seconds: float) -> str:
         """The same as text: 2026-11-17T09:20:00+01:00."""
-        return self.at(seconds).isoformat(timespec="seconds")
+        return self.at_second(seconds).isoformat()
 
     def seconds(self, moment: datetime) -> float:
         """Seconds from the start until a time."""

@@ -54,7 +54,8 @@ def test_plan_has_the_contract_and_times_with_a_zone(command: Command, queue: Pa
     assert second["waits_for"] == ["first"]
     assert datetime.fromisoformat(second["start_at"]) == datetime.fromisoformat("2026-11-17T09:30:00+01:00")
     assert body["machines"][0]["node_type"] == "v1" and body["machines"][0]["count"] == 1
-    assert body["dollars_low"] <= body["dollars"] <= body["dollars_high"]
+    between = body["dollars_interval"]
+    assert between["low"] <= body["dollars"] == between["mid"] <= between["high"]
 
 
 def test_queue_has_the_contract_and_one_job_can_be_asked_for(command: Command, queue: Path) -> None:

@@ -123,7 +123,7 @@ def queue(
 
         return render.queue(answer, lines)
 
-    show(answer.queue_dict(lines), as_json, drawn, explain=explain, wide=wide)
+    show(answer.listing(lines).as_dict(), as_json, drawn, explain=explain, wide=wide)
     return tell_refused(refused, queue)
 
 

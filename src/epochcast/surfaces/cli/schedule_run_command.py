@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epochcast.observe.store.store import Store
     from epochcast.schedule.engines.executor import Executor
     from epochcast.schedule.job_launcher import Event
-    from epochcast.schedule.queue_changes import Cancelled
+    from epochcast.schedule.queue_changes import CancelledJob
     from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.queue_file import QueueFile
     from epochcast.schedule.queue_rows import KeptQueue
@@ -127,22 +127,20 @@ def cancel(
     from epochcast.schedule.queue_changes import cancel as ask
 
     with open_store(store) as opened:
-        told, is_worked_on = ask(opened, name, jobs)
+        cancelled, is_worked_on = ask(opened, name, jobs)
 
     def view() -> Any:
         from rich.text import Text
 
-        return Text("\n".join(line for one in told for line in _cancelled(name, one, is_worked_on)))
+        return Text("\n".join(line for job in cancelled for line in _cancelled(name, job, is_worked_on)))
 
-    answer = [
-        {"job": one.job, "is_over": one.is_over, "is_running": one.is_running, "followers": list(one.followers)}
-        for one in told
-    ]
-    show({"queue": name, "cancelled": answer, "is_worked_on": is_worked_on}, as_json, view)
+    show(
+        {"queue": name, "cancelled": [job.as_dict() for job in cancelled], "is_worked_on": is_worked_on}, as_json, view
+    )
     return 0
 
 
-def _cancelled(queue: str, one: "Cancelled", is_worked_on: bool) -> list[str]:
+def _cancelled(queue: str, one: "CancelledJob", is_worked_on: bool) -> list[str]:
     if one.is_over:
         line = f"{one.job} is cancelled"
     elif is_worked_on:
