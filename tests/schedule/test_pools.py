@@ -10,7 +10,7 @@ from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.state_arrays import arrays
 from epochcast.schedule.policy_contract import check_policy
-from epochcast.schedule.queue_state import LiveJob, Placed, QueueState
+from epochcast.schedule.queue_state import GpuGrant, LiveJob, QueueState
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueueWorkload
@@ -76,11 +76,11 @@ def test_every_policy_keeps_the_contract_on_unlike_machines(name: str) -> None:
 
 def test_machines_are_rented_of_the_types_that_are_left() -> None:
     state = _state(Fleet(12, (OWN, CLOUD)), 11)
-    machines = rent(state, dict.fromkeys(state.live, Placed(ONE)))
+    machines = rent(state, dict.fromkeys(state.live, GpuGrant(ONE)))
     assert sorted(machine.kind.name for machine in machines) == ["cloud"] * 3 + ["own"] * 2
     few = _state(Fleet(12, (OWN, replace(CLOUD, quota=2))), 11)
     with pytest.raises(DoesNotPack):
-        rent(few, dict.fromkeys(few.live, Placed(ONE)))
+        rent(few, dict.fromkeys(few.live, GpuGrant(ONE)))
 
 
 def test_room_is_what_the_types_that_are_left_have() -> None:

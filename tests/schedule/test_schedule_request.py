@@ -3,7 +3,6 @@
 from inspect import signature
 from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -23,10 +22,9 @@ from .test_workload_file import JOB, TYPE, document
 def test_every_option_is_a_flag_with_its_help(command: str, kind: type) -> None:
     assert plan is not None  # its module adds commands
     group = typer.main.get_command(schedule_app)
-    assert isinstance(group, click.Group) or hasattr(group, "commands")
-    flags = {flag: item for item in group.commands[command].params for flag in item.opts}
+    flags = {flag: item for item in group.commands[command].params for flag in item.opts}  # type: ignore[attr-defined]
     for option in options_of(kind):
-        assert flags[option.command_flag].help == option.help  # type: ignore[attr-defined]
+        assert flags[option.command_flag].help == option.help
 
 
 def test_every_option_is_a_keyword_of_python() -> None:

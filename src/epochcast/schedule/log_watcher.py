@@ -27,7 +27,7 @@ OWN_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LogProgress:
     """What the log of a running job shows: the fraction left, its pace against the forecast, and whether it is done."""
 
     left: float
@@ -47,9 +47,9 @@ class LogWatch:
     start: JobStart
     follower: LogFollower
     tracker: Tracker = field(default_factory=Tracker)
-    last: Sight | None = None
+    last: LogProgress | None = None
 
-    def look(self, kept: KeptJob, now_at_seconds: float) -> Sight | None:
+    def look(self, kept: KeptJob, now_at_seconds: float) -> LogProgress | None:
         """What is new since the last look; None where nothing is."""
         seen = self.follower.look()
         if not seen:
@@ -80,12 +80,12 @@ class LogWatch:
         except BadInput:  # no step yet, or nobody said how many there are
             return None
 
-    def _sight(self, kept: KeptJob, progress: Progress) -> Sight:
+    def _sight(self, kept: KeptJob, progress: Progress) -> LogProgress:
         left = max(0.0, 1.0 - progress.fraction)
         forecast = kept.job.seconds[self.start.choice].mid
         pace = progress.remaining_seconds.mid / (left * forecast) if left > 0 and not progress.is_done else kept.pace
         is_observed = progress.left.prior_weight < OWN_WEIGHT
-        return Sight(left, pace, is_observed, progress.is_done, progress.step, progress.total.steps)
+        return LogProgress(left, pace, is_observed, progress.is_done, progress.step, progress.total.steps)
 
     def close(self) -> None:
         """Let go of the file."""

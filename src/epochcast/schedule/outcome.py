@@ -20,7 +20,7 @@ class JobEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class JobStay:
     """A job on a machine, with the same GPUs, from … to."""
 
     job: str
@@ -54,7 +54,7 @@ class SimulationOutcome(Record):
     most_machines: int = 0
     bound_dollars: float | None = None
     ends: list[JobEnd] = json_hidden(default_factory=list)
-    stays: list[Stay] = json_hidden(default_factory=list)
+    stays: list[JobStay] = json_hidden(default_factory=list)
     rentals: list[Rental] = json_hidden(default_factory=list)
     decision_seconds: list[float] = json_hidden(default_factory=list)
     json_also: ClassVar[tuple[str, ...]] = (

@@ -16,12 +16,12 @@ from random import Random
 
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
-from epochcast.schedule.outcome import JobEnd, SimulationOutcome, Stay
+from epochcast.schedule.outcome import JobEnd, JobStay, SimulationOutcome
 from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow
 from epochcast.schedule.queue_state import QueueState
-from epochcast.schedule.runtime_draws import RunTimeLaw, Truth, middle
+from epochcast.schedule.runtime_draws import RunTimeLaw, TrueSeconds, middle
 from epochcast.schedule.schedule_request import DEFAULT_POLICY, ScheduleRequest
 from epochcast.schedule.simulator import NO_SECONDS, Policy, SimulationRules, simulate
 from epochcast.schedule.timetable import (
@@ -29,11 +29,11 @@ from epochcast.schedule.timetable import (
     STOPPED,
     TO_COME,
     WAITING,
+    JobWait,
     MachineUse,
     PlannedStay,
     Timetable,
     TimetableRow,
-    Wait,
 )
 from epochcast.schedule.workload_jobs import Fleet, QueuedJob
 
@@ -144,7 +144,7 @@ def spread(planned: float, drawn: Sequence[float]) -> Interval:
     return Interval(min(low, planned), planned, max(high, planned), coverage)
 
 
-def _played(queue: QueueNow, truth: Truth, policy: Policy, rules: SimulationRules) -> SimulationOutcome:
+def _played(queue: QueueNow, truth: TrueSeconds, policy: Policy, rules: SimulationRules) -> SimulationOutcome:
     workload = replace(queue.workload, true_seconds=truth, failures=(), stragglers=())
     return simulate(workload, policy, rules, begin=queue.state)
 
@@ -216,7 +216,7 @@ def _state(queue: QueueNow, job: QueuedJob) -> str:
     return RUNNING if one.is_running else STOPPED if one.has_run else WAITING
 
 
-def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> Wait | None:
+def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> JobWait | None:
     """What a job waits for in the plan: jobs before it, its submission, GPUs that others give back, or its turn."""
     first = min((stay for stay in planned.stays if stay.job == job.id), key=lambda stay: stay.start_seconds)
     start = first.start_seconds
@@ -225,16 +225,16 @@ def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> Wait |
     ended = {end.job: end.end_seconds for end in planned.ends}
     before = tuple(other for other in job.after if ended[other] >= start - NO_SECONDS)
     if before:
-        return Wait("the end of a job before it", start, before)
+        return JobWait("the end of a job before it", start, before)
     holders = _given_back(first, planned.stays)
     if holders:
-        return Wait(str(first.choice), start, holders)
+        return JobWait(str(first.choice), start, holders)
     if job.submit_seconds >= start - NO_SECONDS:
-        return Wait("its submission", start)
-    return Wait("its turn: machines are free, and the policy starts it later", start)
+        return JobWait("its submission", start)
+    return JobWait("its turn: machines are free, and the policy starts it later", start)
 
 
-def _given_back(first: Stay, stays: Sequence[Stay]) -> tuple[str, ...]:
+def _given_back(first: JobStay, stays: Sequence[JobStay]) -> tuple[str, ...]:
     """Who lets go of GPUs when a job starts: on its machine, else of its device, else anywhere (a machine's place)."""
     others = [
         stay for stay in stays if abs(stay.end_seconds - first.start_seconds) <= NO_SECONDS and stay.job != first.job

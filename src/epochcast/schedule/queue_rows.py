@@ -84,7 +84,7 @@ class JobStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Rented:
+class KeptMachine:
     """A machine from when the first job was put on it until the last had left; `node` is what the engine calls it."""
 
     number: int
@@ -110,7 +110,7 @@ class KeptQueue:
     seen_at_seconds: float
     jobs: Mapping[str, KeptJob]
     starts: tuple[JobStart, ...] = ()
-    machines: tuple[Rented, ...] = ()
+    machines: tuple[KeptMachine, ...] = ()
     engine: str | None = None
     policy: str | None = None
     holder: str | None = None

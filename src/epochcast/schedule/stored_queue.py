@@ -1,6 +1,6 @@
 """Queues in the store: kept from a file, read back as what a policy sees.
 
-`live_state` is the state of a queue now: what the scheduler wrote down last, and since then every running job went on
+`state_of` is the state of a queue now: what the scheduler wrote down last, and since then every running job went on
 at the pace it had shown.
 """
 
@@ -20,7 +20,7 @@ from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import checked_name
 from epochcast.schedule.queue_document import QueueJobRow, fleet_row, parse_job, row_of
 from epochcast.schedule.queue_file import QueueFile, queue_of
-from epochcast.schedule.queue_rows import ASKED, ENDED, STARTED, WAITING, JobStart, KeptJob, KeptQueue, Rented
+from epochcast.schedule.queue_rows import ASKED, ENDED, STARTED, WAITING, JobStart, KeptJob, KeptMachine, KeptQueue
 from epochcast.schedule.queue_state import LiveJob, QueueState, RentedMachine
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice
 
@@ -177,16 +177,11 @@ def _start(row: Row[Any]) -> JobStart:
     )
 
 
-def _rented(row: Row[Any], fleet: Fleet) -> Rented:
+def _rented(row: Row[Any], fleet: Fleet) -> KeptMachine:
     if row.node_type not in fleet.by_name:
         raise BadInput(f"machine {row.number} of the queue is a {row.node_type!r}, which is no node type any more")
     kind = fleet.by_name[row.node_type]
-    return Rented(row.number, kind, row.node, row.rented_at_seconds, row.returned_at_seconds)
-
-
-def live_state(store: Store, name: str, now_at_seconds: float | None = None) -> QueueState:
-    """What a policy sees of a kept queue now."""
-    return state_of(kept_queue(store, name), time.time() if now_at_seconds is None else now_at_seconds)
+    return KeptMachine(row.number, kind, row.node, row.rented_at_seconds, row.returned_at_seconds)
 
 
 def state_of(queue: KeptQueue, now_at_seconds: float) -> QueueState:

@@ -49,7 +49,7 @@ class PlannedStay(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class JobWait:
     """What a job waits for, until when, and who holds it now; nobody where it is not yet submitted, or held back."""
 
     what: str
@@ -75,7 +75,7 @@ class TimetableRow(Record):
     end: Interval = json_hidden()
     deadline_seconds: float = json_hidden()
     clock: QueueClock = json_hidden(repr=False)
-    wait: Wait | None = json_hidden(default=None)
+    wait: JobWait | None = json_hidden(default=None)
     json_also: ClassVar[tuple[str, ...]] = (
         *("node_type", "device", "gpus", "start_at", "start_at_low", "start_at_high"),
         *("end_at", "end_at_low", "end_at_high", "deadline_at", "waits_for", "reason"),

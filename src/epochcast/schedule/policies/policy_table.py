@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from epochcast.errors import UnknownName
 from epochcast.schedule.policies.fairness import MaxMin
 from epochcast.schedule.policies.local_search import Greedy, LocalSearch, PathRelinking, RandomGreedy
-from epochcast.schedule.policies.milp import OneShot
+from epochcast.schedule.policies.milp import MilpPolicy
 from epochcast.schedule.policies.ordered_policies import (
     SharedMachines,
     WholeMachines,
@@ -21,7 +21,7 @@ from epochcast.schedule.policies.ordered_policies import (
     unfairness,
 )
 from epochcast.schedule.policies.robust import Robust
-from epochcast.schedule.policies.rollout import Index, RollOut
+from epochcast.schedule.policies.rollout import AtcIndex, RollOut
 from epochcast.schedule.simulator import Policy
 
 
@@ -64,7 +64,7 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "path_relinking": PolicyEntry(
         "local search, then towards other good decisions", lambda s: PathRelinking(s.stops, s.resizes, s.seed)
     ),
-    "atc": PolicyEntry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes), is_compiled=True),
+    "atc": PolicyEntry("apparent tardiness cost", lambda s: AtcIndex(not s.stops, s.resizes), is_compiled=True),
     "atc_rollout": PolicyEntry(
         "apparent tardiness cost, played to the end",
         lambda s: RollOut(not s.stops, s.resizes, seed=s.seed),
@@ -77,14 +77,16 @@ POLICIES: Mapping[str, PolicyEntry] = {
         is_compiled=True,
         make_quick=lambda s: Robust(RollOut(not s.stops, s.resizes, perturbed=0, seed=s.seed)),
     ),
-    "milp": PolicyEntry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
+    "milp": PolicyEntry("one decision as an integer program", lambda s: MilpPolicy(s.stops, s.resizes)),
     "edf_shared_robust": PolicyEntry(
         "edf_shared with the high ends of forecasts", lambda s: Robust(SharedMachines(deadline)), True
     ),
     "greedy_robust": PolicyEntry(
         "greedy with the high ends of forecasts", lambda s: Robust(Greedy(s.stops, s.resizes))
     ),
-    "milp_robust": PolicyEntry("milp with the high ends of forecasts", lambda s: Robust(OneShot(s.stops, s.resizes))),
+    "milp_robust": PolicyEntry(
+        "milp with the high ends of forecasts", lambda s: Robust(MilpPolicy(s.stops, s.resizes))
+    ),
     "max_min": PolicyEntry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
     "finish_time_fairness": PolicyEntry(
         "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)
@@ -97,8 +99,8 @@ def will_compile(names: Iterable[str]) -> bool:
     """Whether the first decision of one of these policies takes some seconds more, for compiling it."""
     if not any(name in POLICIES and POLICIES[name].is_compiled for name in names):
         return False
+    from epochcast.schedule.policies.atc_rollout_kernel import roll_out
     from epochcast.schedule.policies.numba_functions import is_kept
-    from epochcast.schedule.policies.rollout_kernel import roll_out
 
     return not is_kept(roll_out)
 

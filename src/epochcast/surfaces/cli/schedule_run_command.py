@@ -21,7 +21,7 @@ from epochcast.surfaces.cli.schedule_command import schedule_app, tell_compiling
 if TYPE_CHECKING:
     from epochcast.observe.store.store import Store
     from epochcast.schedule.engines.executor import Executor
-    from epochcast.schedule.job_launcher import Event
+    from epochcast.schedule.job_launcher import SchedulerEvent
     from epochcast.schedule.queue_changes import CancelledJob
     from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.queue_file import QueueFile
@@ -219,8 +219,8 @@ def _engine(name: str, address: str | None, sbatch: str) -> "Executor":
     raise BadInput(f"--engine is local, ray or slurm, not {name!r}")
 
 
-def _teller(as_json: bool) -> "Callable[[Event], None]":
-    def tell(event: "Event") -> None:
+def _teller(as_json: bool) -> "Callable[[SchedulerEvent], None]":
+    def tell(event: "SchedulerEvent") -> None:
         if as_json:
             line = json.dumps(event.as_dict(), allow_nan=False)
         else:
@@ -246,8 +246,8 @@ def _leaving(leave: Flag) -> Iterator[None]:
             signal.signal(kind, handler)
 
 
-def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "Event":
-    from epochcast.schedule.job_launcher import Event
+def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "SchedulerEvent":
+    from epochcast.schedule.job_launcher import SchedulerEvent
 
     now = time.time()
     states = [kept.state for kept in queue.jobs.values()]
@@ -262,7 +262,7 @@ def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "Event":
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     bill = f"machines ${machines:.2f}, lateness ${late:.2f}"
     if not scheduler.leave.is_set():
-        return Event(now, "done", f"all jobs are over: {counts}; {bill}", None, told)
+        return SchedulerEvent(now, "done", f"all jobs are over: {counts}; {bill}", None, told)
     going = f"{len(queue.open_starts())} jobs keep running" if queue.open_starts() else "no job runs"
     line = f"scheduler stopped: {going} ({counts}; {bill}); continue with: epochcast schedule run {queue.name}"
-    return Event(now, "left", f"{line} --engine {scheduler.engine.name}", None, told)
+    return SchedulerEvent(now, "left", f"{line} --engine {scheduler.engine.name}", None, told)
