@@ -1,34 +1,43 @@
 """The verbs of a queue: a file, or a queue that is being run, as a timetable.
 
-A queue file is read in steps, each from a document to a plainer one: times of the clock become seconds, machines of the
-catalogue get their device and price, models get their forecasts. What is left is a workload with plain seconds, which
-is all that `scheduling` sees. A job that makes no sense is refused with a line, and the others go on.
+A file is parsed once, into the typed rows of a `QueueDocument`. Then times of the clock become seconds, machines of the
+catalogue get their device and price, and models get their forecasts. The result is a workload with plain seconds, which
+is all that `schedule` sees. A job that makes no sense is refused with one line, and the others stay.
 """
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from inspect import Parameter, Signature, signature
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochcast.decide.plan.queue_forecasts import with_forecasts
-from epochcast.errors import BadInput
+from epochcast.base.current_time import now
+from epochcast.base.options import check_names, options_of
+from epochcast.decide.plan.queue_forecasts import (
+    QUEUE_JOB_OPTIONS,
+    MachineKind,
+    forecast_on_machines,
+    trained_job,
+)
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.interval import Interval
 from epochcast.predict.forecast.session import Session
 from epochcast.schedule.cluster_traces import read_trace
 from epochcast.schedule.node_types import with_instances
-from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-from epochcast.schedule.projection import DRAWS, ProjectionOptions, project
-from epochcast.schedule.queue_clock import QueueClock, timed
+from epochcast.schedule.projection import project
+from epochcast.schedule.queue_clock import QueueClock, with_seconds
+from epochcast.schedule.queue_document import QueueDocument, QueueJobRow, RefusedJob, parse_queue, read_document
+from epochcast.schedule.queue_file import command_line
 from epochcast.schedule.queue_now import QueueNow, queue_now
 from epochcast.schedule.queue_rows import KeptQueue
 from epochcast.schedule.runtime_draws import STANDARD_TO_HIGH
+from epochcast.schedule.schedule_request import ScheduleRequest
 from epochcast.schedule.simulator import SimulationRules
 from epochcast.schedule.timetable import PastJob, Timetable
-from epochcast.schedule.workload_file import Refused, fleet_of, read_document, read_rows, rules_of
-from epochcast.schedule.workload_jobs import QueuedJob, QueueWorkload
+from epochcast.schedule.workload_file import build_workload, fleet_of, rules_of
+from epochcast.schedule.workload_jobs import GpuChoice, QueuedJob, QueueWorkload
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
@@ -44,24 +53,23 @@ UNSEEN_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class ReadQueue:
-    """A queue as its file says it, and the clock; `rows` are the plain rows of its jobs."""
+    """A queue as its file says it, and the clock; the rows of `document` have everything filled in."""
 
     workload: QueueWorkload
     rules: SimulationRules
     clock: QueueClock
-    rows: Mapping[str, Mapping[str, Any]]
-    document: Mapping[str, Any]
-    refused: tuple[Refused, ...]
+    document: QueueDocument
+    refused: tuple[RefusedJob, ...]
     notes: tuple[str, ...]
 
     def view(self, at: datetime, error: float | None = None) -> "QueueView":
         """Who waits and who runs at a time; `error` is the spread of seconds that have no interval."""
         workload, notes = _with_spread(self.workload, error)
         return QueueView(
-            queue_now(workload, self.rows, self.clock.seconds(at)),
+            queue_now(workload, {row.id: row for row in self.document.jobs}, self.clock.seconds(at)),
             self.clock,
             self.rules,
-            commands(self.rows),
+            {row.id: command_line(row.command) for row in self.document.jobs if row.command is not None},
             self.refused,
             (*self.notes, *notes),
         )
@@ -75,20 +83,20 @@ class QueueView:
     clock: QueueClock
     rules: SimulationRules
     commands: Mapping[str, str]
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedJob, ...] = ()
     notes: tuple[str, ...] = ()
     past: tuple[PastJob, ...] = ()
     policy: str | None = None
     """Who decides where it is run."""
 
-    def timetable(self, asked: ProjectionOptions, progress: Progress | None = None) -> Timetable:
+    def timetable(self, request: ScheduleRequest, progress: Progress | None = None) -> Timetable:
         """The queue as it will go on."""
-        rules = self.rules if asked.every_seconds is None else replace(self.rules, every_seconds=asked.every_seconds)
-        found = project(self.now, self.clock, asked, rules, progress)
+        request = replace(request, policy=request.policy or self.policy)
+        plan = project(self.now, self.clock, request, self.rules, progress)
         return replace(
-            found,
+            plan,
             refused=self.refused,
-            notes=(*self.notes, *found.notes),
+            notes=(*self.notes, *plan.notes),
             commands=self.commands,
             past=self.past,
         )
@@ -101,7 +109,7 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
 
     kept = kept_queue(store, name)
     clock = QueueClock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
-    now = at.timestamp()
+    now_at_seconds = at.timestamp()
     ended = {job for job, one in kept.jobs.items() if one.state == ENDED}
     over = {job for job, one in kept.jobs.items() if one.is_over}
     jobs = tuple(
@@ -114,13 +122,13 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
     return QueueView(
         QueueNow(
             QueueWorkload(kept.fleet, jobs),
-            state_of(kept, now),
+            state_of(kept, now_at_seconds),
             {job: kept.seconds(start.asked_at_seconds) for job, start in running.items()},
         ),
         clock,
-        rules_of(kept.fleet_document),
-        {job: shlex.join(one.work.command) for job, one in kept.jobs.items() if one.work is not None},
-        notes=_age(kept.seen_at_seconds, now),
+        rules_of(kept.machine_rows),
+        {job: command_line(one.work.command) for job, one in kept.jobs.items() if one.work is not None},
+        notes=_age(kept.seen_at_seconds, now_at_seconds),
         past=tuple(
             PastJob(
                 job,
@@ -182,88 +190,109 @@ def _read(
     progress: Progress | None,
     into: KeptQueue | None,
 ) -> ReadQueue:
-    if not isinstance(document, Mapping):
-        raise BadInput("a queue is an object with nodes, node_types and jobs")
-    if into is not None:
-        own = {key: document[key] for key in ("jobs", "start_at") if key in document}
-        document = {key: value for key, value in into.fleet_document.items() if key != "start_at"} | own
-    on_clock = timed(document, at)
-    known = with_instances(on_clock.document, at.date())
-    filled = with_forecasts(known.document, folder, session or Session(), progress)
-    read = read_rows(filled.document, () if into is None else into.jobs)
-    refused = (*on_clock.refused, *(Refused(*pair) for pair in filled.refused), *read.refused)
-    if refused and not read.workload.jobs:
-        more = f" ({len(refused) - 1} more jobs are refused, too)" if len(refused) > 1 else ""
-        raise BadInput(f"{refused[0].why}{more}")
+    parsed = parse_queue(document, QUEUE_JOB_OPTIONS, None if into is None else into.machine_rows)
+    timed = with_seconds(parsed, at)
+    node_types, notes = with_instances(timed.document.node_types, at.date())
+    filled, unplanned = with_forecasts(
+        replace(timed.document, node_types=node_types), folder, session or Session(), progress
+    )
+    read = build_workload(filled, () if into is None else into.jobs)
+    if read.refused and not read.workload.jobs:
+        more = f" ({len(read.refused) - 1} more jobs are refused, too)" if len(read.refused) > 1 else ""
+        raise BadInput(f"{read.refused[0].why}{more}")
     return ReadQueue(
         workload=read.workload,
-        rules=read.rules,
-        clock=on_clock.clock,
-        rows=read.rows,
-        document={**filled.document, "jobs": list(read.rows.values())},
-        refused=refused,
-        notes=(*known.notes, *filled.notes),
+        rules=rules_of(filled),
+        clock=timed.clock,
+        document=replace(filled, jobs=tuple(read.rows.values()), refused=()),
+        refused=read.refused,
+        notes=(*notes, *unplanned),
     )
+
+
+def with_forecasts(
+    document: QueueDocument, folder: Path, session: Session, progress: Progress | None = None
+) -> tuple[QueueDocument, tuple[str, ...]]:
+    """A document whose jobs all have seconds, and notes on machines that cannot run a job.
+
+    Jobs that cannot be forecast are refused. Files are looked for in `folder`.
+    """
+    machines = [
+        MachineKind(row.device, row.gpus, row.instance)
+        for row in document.node_types
+        if row.device is not None and row.gpus is not None
+    ]
+    jobs: list[QueueJobRow] = []
+    notes: list[str] = []
+    refused = list(document.refused)
+    for place, row in enumerate(document.jobs):
+        if progress is not None:
+            progress(place, len(document.jobs))
+        if not row.is_forecast:
+            jobs.append(row)
+            continue
+        try:
+            trained = trained_job(row.options, row.job, folder, row.min_gpus, row.max_gpus)
+            forecasts = forecast_on_machines(trained, machines, session)
+        except EpochcastError as error:
+            refused.append(RefusedJob(row.id, f"job {row.id!r}: {error}"))
+            continue
+        seconds = {GpuChoice(one.device, one.gpus): one.seconds for one in forecasts if one.seconds is not None}
+        jobs.append(replace(row, options={}, job=None, forecast_seconds=seconds))
+        notes += [f"job {row.id!r} is not planned on {one}: {one.refusal}" for one in forecasts if one.seconds is None]
+    return replace(document, jobs=tuple(jobs), refused=tuple(refused)), tuple(notes)
 
 
 def read_traced(trace: Path, machines: Path, at: datetime, seed: int) -> ReadQueue:
     """Jobs of a cluster's trace (CSV) on the machines of a queue file, with deadlines drawn; second 0 is now."""
     try:
-        document = read_document(machines)
-        if not isinstance(document, Mapping):
-            raise BadInput("machines are an object with nodes and node_types")
-        known = with_instances({**document, "jobs": []}, at.date())
-        fleet, rules = fleet_of(known.document), rules_of(known.document)
+        content = read_document(machines)
+        if not isinstance(content, Mapping):
+            raise BadInput("machines must be an object with nodes and node_types")
+        document = parse_queue({**content, "jobs": []})
+        node_types, notes = with_instances(document.node_types, at.date())
+        document = replace(document, node_types=node_types)
+        fleet, rules = fleet_of(document), rules_of(document)
     except BadInput as error:
         raise BadInput(f"{machines}: {error}") from None
     read = read_trace(trace, fleet, seed)
-    refused = tuple(Refused("", line) for line in read.refused)
+    refused = tuple(RefusedJob("", line) for line in read.refused)
     drawn = "deadlines and costs of lateness are drawn; a duration counts on the first device"
-    return ReadQueue(read.workload, rules, QueueClock(at), {}, known.document, refused, (*known.notes, drawn))
+    return ReadQueue(read.workload, rules, QueueClock(at), document, refused, (*notes, drawn))
 
 
 def schedule_plan(
     queue: str | Path | Mapping[str, Any],
+    request: ScheduleRequest | None = None,
     *,
-    at: datetime | None = None,
-    policy: str = DEFAULT,
-    preemption: bool = True,
-    every_seconds: float | None = None,
-    error: float | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
     session: Session | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Timetable:
     """The timetable of a queue: when each job starts and ends, with intervals, on what, and what that costs.
 
-    `queue` is a file or what one says. `error` is the spread σ of seconds that come without an interval, as exp(σz);
-    `every_seconds` has the policy decide at least so often, besides at arrivals and ends.
+    `queue` is a file or what one says. `options` are those of a `ScheduleRequest`: `policy`, `at`, `preemption`,
+    `every_seconds` (decide at least so often, besides at arrivals and ends), `error` (the spread σ of seconds that come
+    without an interval, as exp(σz)), `draws` and `seed`.
     """
-    moment = datetime.now().astimezone() if at is None else at if at.tzinfo else at.astimezone()
-    asked = ProjectionOptions(policy, Switches(preemption, preemption, seed), every_seconds, draws, seed)
-    return read_queue(queue, moment, session=session, progress=progress).view(moment, error).timetable(asked, progress)
+    check_names(options, _REQUEST_OPTIONS)
+    request = replace(request or ScheduleRequest(), **options)
+    at = now() if request.at is None else request.at if request.at.tzinfo else request.at.astimezone()
+    view = read_queue(queue, at, session=session, progress=progress).view(at, request.error)
+    return view.timetable(request, progress)
 
 
-def commands(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What starts the jobs, as lines of a shell, where their rows say it."""
-    found = {}
-    for name, row in rows.items():
-        told = row.get("command")
-        if isinstance(told, str) and told.strip():
-            found[name] = told
-        elif isinstance(told, list) and told and all(isinstance(word, str) for word in told):
-            found[name] = shlex.join(told)
-        elif told is not None:
-            raise BadInput(f"command of job {name!r} is {told!r}; a list of words or a line for the shell is needed")
-    return found
+_REQUEST_OPTIONS = {option.name: option for option in options_of(ScheduleRequest)}
+_own = [one for one in signature(schedule_plan).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+_keywords = [
+    Parameter(name, Parameter.KEYWORD_ONLY, default=option.default) for name, option in _REQUEST_OPTIONS.items()
+]
+setattr(schedule_plan, "__signature__", Signature([*_own, *_keywords], return_annotation=Timetable))  # noqa: B010
 
 
 def _with_spread(workload: QueueWorkload, error: float | None) -> tuple[QueueWorkload, tuple[str, ...]]:
     """Intervals for seconds that have none; where none is asked for, a note says that they count as exact."""
-    if error is not None and not 0 <= error <= 3:
-        raise BadInput(f"error is a spread from 0 to 3, got {error:g}")
-    exact = [job for job in workload.jobs if any(told.low == told.high for told in job.seconds.values())]
+    exact = [job for job in workload.jobs if any(run.low == run.high for run in job.seconds.values())]
     if error is None:
         if not exact:
             return workload, ()
@@ -275,8 +304,8 @@ def _with_spread(workload: QueueWorkload, error: float | None) -> tuple[QueueWor
 
     def widened(job: QueuedJob) -> QueuedJob:
         seconds = {
-            choice: Interval.around(told.mid, factor) if told.low == told.high else told
-            for choice, told in job.seconds.items()
+            choice: Interval.around(run.mid, factor) if run.low == run.high else run
+            for choice, run in job.seconds.items()
         }
         return replace(job, seconds=seconds)
 

@@ -4,9 +4,10 @@ import time
 from dataclasses import dataclass
 
 from epochcast.schedule.decisions import RunPlan, seen_by_policy
-from epochcast.schedule.policies.policy_table import DEFAULT, policy_named
+from epochcast.schedule.policies.policy_table import policy_named
 from epochcast.schedule.queue_rows import KeptQueue
 from epochcast.schedule.queue_state import Decision, QueueState
+from epochcast.schedule.schedule_request import DEFAULT_POLICY
 from epochcast.schedule.simulator import Policy, SimulationRules, simulate
 from epochcast.schedule.stored_queue import state_of
 from epochcast.schedule.workload_jobs import QueueWorkload
@@ -99,7 +100,7 @@ def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, dec
     workload = QueueWorkload(queue.fleet, tuple(kept.job for kept in known), truth)
     started = {job: queue.seconds(start.asked_at_seconds) for job, start in queue.open_starts().items()}
     outcome = simulate(
-        workload, AsRun(policy_named(DEFAULT), started, decided), SimulationRules(reestimate=True), state
+        workload, AsRun(policy_named(DEFAULT_POLICY), started, decided), SimulationRules(reestimate=True), state
     )
     by_name = queue.fleet.by_name
     machines = [(r.start_seconds, r.end_seconds, by_name[r.node_type].dollars_per_second) for r in outcome.rentals]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from epochcast.schedule.engines.executor import OVER, Executor, Order
+from epochcast.schedule.engines.executor import OVER, Executor, StartOrder
 from epochcast.schedule.generators import TALK_TYPES
 from epochcast.schedule.workload_jobs import GpuChoice
 
@@ -71,7 +71,7 @@ def _timed(engine: Executor, folder: Path, width: int, steps: Mapping[str, int])
         env = {"EPOCHCAST_CHECKPOINT_FOLDER": str(folder / key), "EPOCHCAST_DEVICE": kind.device}
         words = (sys.executable, str(TRAIN), str(width), str(steps[kind.device]))
         node, log = nodes.get(kind.name), folder / f"{key}.log"
-        orders[kind.device] = Order(key, key, words, folder, log, GpuChoice(kind.device, 1), kind.name, node, env)
+        orders[kind.device] = StartOrder(key, key, words, folder, log, GpuChoice(kind.device, 1), kind.name, node, env)
         began[kind.device] = time.monotonic()
         engine.start(orders[kind.device])
     while len(ends) < len(orders):

@@ -29,10 +29,11 @@ from typing import Any
 
 from epochcast.observe.store.store_opening import open_store
 from epochcast.schedule.engines.executor import Executor
-from epochcast.schedule.policies.policy_table import DEFAULT, policy_named
+from epochcast.schedule.policies.policy_table import policy_named
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_lease import take_queue
 from epochcast.schedule.queue_state import LiveJob, QueueState
+from epochcast.schedule.schedule_request import DEFAULT_POLICY
 from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 from epochcast.schedule.stored_queue import keep_queue, kept_queue
 from studies.prototype.bills import FOREVER, Slot, Worked, bill, predicted, real
@@ -61,7 +62,7 @@ THEIRS, TOLERANCE = 0.0412, 0.05
 def main() -> int:
     engine = sys.argv[1] if len(sys.argv) > 1 else "local"
     queues = int(sys.argv[2]) if len(sys.argv) > 2 else QUEUES
-    policy_named(DEFAULT)(_first_state(queue_document({}, 0)))  # compiled before it goes before others
+    policy_named(DEFAULT_POLICY)(_first_state(queue_document({}, 0)))  # compiled before it goes before others
     is_first = goes_first()
     errors, rows, slots = [], [], []
     for seed in range(queues):
@@ -175,9 +176,9 @@ def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> Work
     begins: list[tuple[float, float, float]] = []
     with open_store(str(folder / "store.db")) as store:
         keep_queue(store, "prototype", queue_of(document, folder))
-        held, _ = take_queue(store, "prototype", engine.name, DEFAULT)
+        held, _ = take_queue(store, "prototype", engine.name, DEFAULT_POLICY)
         manner = LoopOptions(0.2, SLOT_SECONDS)
-        scheduler = Scheduler(held, engine, policy_named(DEFAULT), lambda event: print(event.line), manner)
+        scheduler = Scheduler(held, engine, policy_named(DEFAULT_POLICY), lambda event: print(event.line), manner)
         queue = kept_queue(store, "prototype")
         before = predicted(queue, queue.added_at_seconds, FOREVER)
         while not all(kept.is_over for kept in queue.jobs.values()):

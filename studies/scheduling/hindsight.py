@@ -22,7 +22,7 @@ MACHINE_GPUS = 4
 # How far a job is moved in the order.
 MOST_PLACES = 12
 
-Stay = tuple[float, float, GpuChoice]
+JobStay = tuple[float, float, GpuChoice]
 """From, to, with what."""
 
 
@@ -68,7 +68,7 @@ def dollars(
     workload: QueueWorkload, order: Sequence[QueuedJob], choices: Mapping[str, GpuChoice], limit: float
 ) -> float:
     """What a schedule costs; infinity where it is more than the limit."""
-    stays: list[Stay] = []
+    stays: list[JobStay] = []
     total = 0.0
     for job in order:
         choice = choices[job.id]
@@ -84,7 +84,7 @@ def dollars(
     return total
 
 
-def _is_free(workload: QueueWorkload, stays: Sequence[Stay], choice: GpuChoice, begin: float, end: float) -> bool:
+def _is_free(workload: QueueWorkload, stays: Sequence[JobStay], choice: GpuChoice, begin: float, end: float) -> bool:
     moments = [begin, *(start for start, _, _ in stays if begin < start < end)]
     for moment in moments:
         used = dict.fromkeys(workload.fleet.by_device, 0)

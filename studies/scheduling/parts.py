@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from epochcast.schedule.outcome import SimulationOutcome
-from epochcast.schedule.policies.policy_table import Switches, policy_named
+from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
 from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.workload_jobs import QueueWorkload
 
@@ -23,7 +23,7 @@ def played(
     workload: QueueWorkload, name: str, stops: bool = True, rules: SimulationRules | None = None
 ) -> SimulationOutcome:
     """A workload under a policy of the table."""
-    return simulate(workload, policy_named(name, Switches(stops, stops)), rules or SimulationRules())
+    return simulate(workload, policy_named(name, PolicyPermissions(stops, stops)), rules or SimulationRules())
 
 
 def table(header: str, rows: list[list[str]]) -> str:

@@ -10,9 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from epochcast.schedule.policies.dispatch import Way
+from epochcast.schedule.policies.atc_dispatch import RollOutSetting
+from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 from epochcast.schedule.policies.rollout import TAKE_ANY
-from epochcast.schedule.policies.rollout_kernel import roll_out
 from epochcast.schedule.policies.state_arrays import arrays
 from epochcast.schedule.queue_state import Decision, QueueState
 
@@ -26,7 +26,7 @@ def reference_rollout(state: QueueState) -> Decision:
     best, chosen = np.inf, np.full(len(told.names), -1)
     for congestion, ahead in product(CONGESTION, AHEAD):
         first = np.empty(len(told.names), np.int64)
-        way = Way(congestion, ahead, 0.0, TAKE_ANY, False, False, False)
+        way = RollOutSetting(congestion, ahead, 0.0, TAKE_ANY, False, False, False)
         dollars, _, _ = roll_out(told.queue(), told.place(), way, told.now, np.ones(len(first)), first, best)
         if dollars < best:
             best, chosen = dollars, first

@@ -134,7 +134,13 @@ def trace_day(data: Path) -> Part:
     part.rows = [["trace", f"day {TRACE_DAY}", name, round(bill.dollars, 2), ""] for name, bill in bills.items()]
     part.rows.append(["trace", f"day {TRACE_DAY}", "bound", round(bound, 2), ""])
     lines = [
-        [name, f"{b.dollars:,.0f}", f"{b.machine_dollars:,.0f}", f"{b.tardiness_dollars:,.0f}", f"{b.late_jobs:,}"]
+        [
+            name,
+            f"{b.dollars:,.0f}",
+            f"{b.machine_dollars:,.0f}",
+            f"{b.tardiness_dollars:,.0f}",
+            f"{b.deadline_misses:,}",
+        ]
         for name, b in bills.items()
     ]
     part.text = (

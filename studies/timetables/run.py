@@ -18,11 +18,12 @@ from random import Random
 
 from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
-from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
-from epochcast.schedule.projection import ProjectionOptions, in_draws, project
+from epochcast.schedule.policies.policy_table import POLICIES, policy_named
+from epochcast.schedule.projection import in_draws, project
 from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow, queue_now
-from epochcast.schedule.runtime_draws import Law
+from epochcast.schedule.runtime_draws import RunTimeLaw
+from epochcast.schedule.schedule_request import ScheduleRequest
 from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.timetable import Timetable
 
@@ -44,11 +45,11 @@ CASES = (
     ("atc_rollout", 12, None),
     ("atc_rollout", 12, "atc"),
 )
-LAWS: Mapping[str, Law] = {
-    "the timetable's own": Law(),
-    "every error of its own": Law(0.0, 0.0),
-    "all jobs of a device alike": Law(0.0, 1.0),
-    "twice as wide": Law(factor=2.0),
+LAWS: Mapping[str, RunTimeLaw] = {
+    "the timetable's own": RunTimeLaw(),
+    "every error of its own": RunTimeLaw(0.0, 0.0),
+    "all jobs of a device alike": RunTimeLaw(0.0, 1.0),
+    "twice as wide": RunTimeLaw(factor=2.0),
 }
 # Of ends, under the timetable's own law: what nine in ten may be by chance over hundreds of jobs that hang together.
 LEAST, MOST = 0.85, 0.97
@@ -110,8 +111,8 @@ def _case(policy: str, jobs: int, drawn_by: str | None) -> Iterator[tuple[str, C
     found = {name: Counts() for name in LAWS}
     for seed in SEEDS:
         queue = _queue(jobs, seed)
-        asked = ProjectionOptions(policy, Switches(), seed=seed, drawn_by=drawn_by)
-        told = project(queue, QueueClock(datetime(2026, 1, 1, tzinfo=UTC)), asked, SimulationRules())
+        clock = QueueClock(datetime(2026, 1, 1, tzinfo=UTC))
+        told = project(queue, clock, ScheduleRequest(policy, seed=seed), SimulationRules(), drawn_by=drawn_by)
         for name, law in LAWS.items():
             for trial in range(TRIALS):
                 _look(told, queue, law, policy, Random(f"truth {seed} {trial}"), found[name])
@@ -131,7 +132,7 @@ def _queue(jobs: int, seed: int) -> QueueNow:
     return queue_now(replace(drawn, jobs=waiting), {}, 0.0)
 
 
-def _look(told: Timetable, queue: QueueNow, law: Law, policy: str, random: Random, counts: Counts) -> None:
+def _look(told: Timetable, queue: QueueNow, law: RunTimeLaw, policy: str, random: Random, counts: Counts) -> None:
     truth = law.draw(queue, random)
     workload = replace(queue.workload, true_seconds=truth)
     outcome = simulate(
@@ -143,7 +144,7 @@ def _look(told: Timetable, queue: QueueNow, law: Law, policy: str, random: Rando
         if line.start.high > 0 or end.start_seconds > 0:
             counts.starts.look(line.start, end.start_seconds)
         counts.ends.look(line.end, end.end_seconds)
-    counts.dollars.look(told.dollars, outcome.dollars)
+    counts.dollars.look(told.dollars_interval, outcome.dollars)
 
 
 def _text(rows: list[tuple[str, int, str, Counts]]) -> str:

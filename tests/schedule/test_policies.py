@@ -9,15 +9,15 @@ from epochcast.errors import UnknownName
 from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
 from epochcast.schedule.lower_bound import alone_dollars, keeping_bound_dollars, kept_dollars, lower_bound_dollars
-from epochcast.schedule.policies.dispatch import Way
+from epochcast.schedule.policies.atc_dispatch import RollOutSetting
+from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 from epochcast.schedule.policies.milp import best_choices, patterns
-from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
+from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import TAKE_ANY, RollOut
-from epochcast.schedule.policies.rollout_kernel import roll_out
 from epochcast.schedule.policies.state_arrays import arrays
 from epochcast.schedule.policy_contract import BrokenPolicyContract, check_policy
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, kept
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, MachineFailure, NodeType, QueueWorkload
@@ -31,7 +31,7 @@ SMALL = talk(2, "overload", 4, jobs=12)
 @every("name", POLICIES)
 def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) -> None:
     entry = POLICIES[name]
-    switches = Switches(stops, resizes, seed=2)
+    switches = PolicyPermissions(stops, resizes, seed=2)
     may_stop = stops and not entry.always_keeps
     outcome = check_policy(lambda: entry.make(switches), SMALL, may_stop, resizes)
     assert resizes or outcome.resizes == 0
@@ -43,7 +43,7 @@ def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) 
 def test_policies_keep_the_contract_where_moving_costs(name: str) -> None:
     jobs = tuple(replace(job, restart_seconds=1800.0, is_preemptible=n % 3 > 0) for n, job in enumerate(SMALL.jobs))
     entry = POLICIES[name]
-    check_policy(lambda: entry.make(Switches()), replace(SMALL, jobs=jobs), may_stop=not entry.always_keeps)
+    check_policy(lambda: entry.make(PolicyPermissions()), replace(SMALL, jobs=jobs), may_stop=not entry.always_keeps)
 
 
 @pytest.mark.parametrize("name", ["fifo", "edf_shared", "greedy", "atc_rollout", "milp"])
@@ -51,7 +51,7 @@ def test_quotas_are_kept(name: str) -> None:
     types = tuple(replace(kind, quota=1) for kind in SMALL.fleet.types)
     workload = replace(SMALL, fleet=Fleet(3, types))
     entry = POLICIES[name]
-    outcome = check_policy(lambda: entry.make(Switches()), workload, may_stop=not entry.always_keeps)
+    outcome = check_policy(lambda: entry.make(PolicyPermissions()), workload, may_stop=not entry.always_keeps)
     for kind in types:
         rentals = [r for r in outcome.rentals if r.node_type == kind.name]
         for one in rentals:
@@ -74,7 +74,7 @@ def test_a_way_by_slack_decides_as_greedy(seed: int) -> None:
     live = {job.id: LiveJob(replace(job, submit_seconds=0.0)) for job in workload.jobs[: 10 + 10 * seed]}
     state = QueueState(workload.fleet, 0.0, live)
     told = arrays(state)
-    first, way = np.empty(len(live), np.int64), Way(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
+    first, way = np.empty(len(live), np.int64), RollOutSetting(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
     roll_out(told.queue(), told.place(), way, 0.0, np.ones(len(live)), first, np.inf)
     assert told.decision(first) == policy_named("greedy")(state)
 
@@ -91,14 +91,14 @@ def test_few_roll_outs_are_not_above_greedy_where_all_jobs_are_known(seed: int) 
 def test_the_contract_catches_a_policy_that_runs_what_does_not_fit(fleet: Fleet) -> None:
     workload = QueueWorkload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),))
     with pytest.raises(BrokenPolicyContract, match="does not fit"):
-        check_policy(lambda: lambda state: {"a": Placed(GpuChoice("V100", 2))}, workload)
+        check_policy(lambda: lambda state: {"a": GpuGrant(GpuChoice("V100", 2))}, workload)
 
 
 def test_the_contract_catches_a_policy_that_stops_what_it_must_not(fleet: Fleet) -> None:
     jobs = (queued("a", 0.0, 9.0, {1: 5.0}, is_preemptible=False), queued("b", 1.0, 9.0, {1: 5.0}))
 
     def last_only(state: QueueState) -> Decision:
-        return {list(state.live)[-1]: Placed(GpuChoice("V100", 1))}
+        return {list(state.live)[-1]: GpuGrant(GpuChoice("V100", 1))}
 
     with pytest.raises(BrokenPolicyContract, match="stopped or resized"):
         check_policy(lambda: last_only, QueueWorkload(fleet, jobs))
@@ -107,7 +107,7 @@ def test_the_contract_catches_a_policy_that_stops_what_it_must_not(fleet: Fleet)
 def test_the_contract_catches_a_policy_that_changes_the_state(fleet: Fleet) -> None:
     def meddles(state: QueueState) -> Decision:
         state.live["a"].left = 0.0
-        return {"a": Placed(GpuChoice("V100", 1))}
+        return {"a": GpuGrant(GpuChoice("V100", 1))}
 
     with pytest.raises(BrokenPolicyContract, match="changed the state"):
         check_policy(lambda: meddles, QueueWorkload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)))
@@ -208,7 +208,7 @@ def _brute_force(fleet: Fleet, run: dict[str, dict[GpuChoice, float]], wait: dic
             state.live[name] = LiveJob(queued(name, 0.0, 9.0, {1: 5.0}))
             dollars += wait[name] if choice is None else run[name][choice]
             if choice is not None:
-                decision[name] = Placed(choice)
+                decision[name] = GpuGrant(choice)
         try:
             rent(state, decision)
         except DoesNotPack:

@@ -7,10 +7,10 @@ from tests.every import every
 
 from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.generators import talk
-from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
+from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.state_arrays import arrays
 from epochcast.schedule.policy_contract import check_policy
-from epochcast.schedule.queue_state import LiveJob, Placed, QueueState
+from epochcast.schedule.queue_state import GpuGrant, LiveJob, QueueState
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueueWorkload
@@ -59,7 +59,7 @@ def test_a_job_with_time_waits_for_a_machine_of_ours_rather_than_rent_one_of_the
 def test_a_job_that_would_be_late_rents_one() -> None:
     jobs = tuple(queued(f"j{n}", 0.0, 3700.0, {1: 3600.0}) for n in range(8))
     outcome = simulate(QueueWorkload(Fleet(6, (replace(OWN, quota=1), CLOUD)), jobs), policy_named("atc_rollout"))
-    assert outcome.late_jobs == 0
+    assert outcome.deadline_misses == 0
     assert outcome.dollars == pytest.approx(4 * 3.0)
 
 
@@ -71,16 +71,16 @@ def test_every_policy_keeps_the_contract_on_unlike_machines(name: str) -> None:
     jobs = tuple(replace(job, restart_seconds=600.0 * (n % 2)) for n, job in enumerate(drawn.jobs))
     entry = POLICIES[name]
     workload = QueueWorkload(Fleet(4, types), jobs)
-    check_policy(lambda: entry.make(Switches(seed=1)), workload, may_stop=not entry.always_keeps)
+    check_policy(lambda: entry.make(PolicyPermissions(seed=1)), workload, may_stop=not entry.always_keeps)
 
 
 def test_machines_are_rented_of_the_types_that_are_left() -> None:
     state = _state(Fleet(12, (OWN, CLOUD)), 11)
-    machines = rent(state, dict.fromkeys(state.live, Placed(ONE)))
+    machines = rent(state, dict.fromkeys(state.live, GpuGrant(ONE)))
     assert sorted(machine.kind.name for machine in machines) == ["cloud"] * 3 + ["own"] * 2
     few = _state(Fleet(12, (OWN, replace(CLOUD, quota=2))), 11)
     with pytest.raises(DoesNotPack):
-        rent(few, dict.fromkeys(few.live, Placed(ONE)))
+        rent(few, dict.fromkeys(few.live, GpuGrant(ONE)))
 
 
 def test_room_is_what_the_types_that_are_left_have() -> None:

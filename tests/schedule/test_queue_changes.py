@@ -1,19 +1,20 @@
 """Jobs that are added to a kept queue and cancelled in it, on SQLite and on PostgreSQL."""
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.schedule.test_stored_queue import a_queue, running
+from tests.schedule.test_stored_queue import a_queue, running, state_at
 from tests.schedule.test_workload_file import JOB
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.store import Store
 from epochcast.queues import read_queue
 from epochcast.schedule.queue_changes import cancel, submit
-from epochcast.schedule.queue_file import queue_of
+from epochcast.schedule.queue_file import runnable_queue
 from epochcast.schedule.queue_lease import take_queue
-from epochcast.schedule.stored_queue import keep_queue, kept_queue, live_state
+from epochcast.schedule.stored_queue import keep_queue, kept_queue
 
 
 def test_a_job_that_waits_is_cancelled_at_once_where_nobody_works_on_the_queue(store: Store) -> None:
@@ -22,7 +23,7 @@ def test_a_job_that_waits_is_cancelled_at_once_where_nobody_works_on_the_queue(s
     assert (told.is_over, told.is_running, told.followers, is_worked_on) == (True, False, ("b",), False)
     kept = kept_queue(store, "q").jobs["a"]
     assert (kept.state, kept.is_over, kept.reason) == ("cancelled", True, "it was cancelled")
-    assert list(live_state(store, "q", 1001.0).live) == []
+    assert list(state_at(store, 1001.0).live) == []
 
 
 def test_who_is_cancelled_is_not_late(store: Store) -> None:
@@ -40,7 +41,7 @@ def test_where_a_scheduler_works_or_a_job_was_left_running_it_is_a_wish(store: S
     (waits,), is_worked_on = cancel(store, "q", ["b"])
     assert (waits.is_over, is_worked_on) == (False, True)
     assert [one.state for one in kept_queue(store, "q").jobs.values()] == ["running", "waiting"]
-    assert list(live_state(store, "q", 1020.0).live) == []
+    assert list(state_at(store, 1020.0).live) == []
     held.release()
 
 
@@ -62,9 +63,9 @@ def test_a_job_may_be_submitted_after_one_that_is_there(store: Store, tmp_path: 
     # A file of jobs alone: the machines are the queue's.
     read = read_queue({"jobs": rows}, datetime.now(UTC), into=kept)
     assert [one.why for one in read.refused] == ["job 'c' comes after 'z', which is not in the queue"]
-    assert submit(store, "q", queue_of(read.document, tmp_path, kept.jobs)) == ["b"]
+    assert submit(store, "q", runnable_queue(read.document, tmp_path, kept.jobs)) == ["b"]
     assert kept_queue(store, "q").jobs["b"].job.after == ("a",)
-    assert list(live_state(store, "q").live) == ["a"]
+    assert list(state_at(store, time.time()).live) == ["a"]
 
 
 def test_a_job_after_one_that_was_cancelled_is_refused(store: Store, tmp_path: Path) -> None:
@@ -74,4 +75,4 @@ def test_a_job_after_one_that_was_cancelled_is_refused(store: Store, tmp_path: P
     row = {**JOB, "id": "b", "command": ["true"], "after": ["a"]}
     read = read_queue({"jobs": [row]}, datetime.now(UTC), into=kept)
     with pytest.raises(BadInput, match="job 'b' comes after 'a', which was cancelled"):
-        submit(store, "q", queue_of(read.document, tmp_path, kept.jobs))
+        submit(store, "q", runnable_queue(read.document, tmp_path, kept.jobs))

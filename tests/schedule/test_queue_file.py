@@ -8,7 +8,8 @@ import pytest
 from tests.schedule.test_workload_file import JOB, document
 
 from epochcast.errors import BadInput
-from epochcast.schedule.queue_file import queue_of, read_queue
+from epochcast.schedule.queue_document import fleet_row, row_of
+from epochcast.schedule.queue_file import queue_of
 
 
 def with_job(**more: Any) -> dict[str, Any]:
@@ -16,9 +17,7 @@ def with_job(**more: Any) -> dict[str, Any]:
 
 
 def test_paths_are_those_of_the_file_and_of_the_jobs_folder(tmp_path: Path) -> None:
-    path = tmp_path / "queue.json"
-    path.write_text(json.dumps(with_job(folder="work", log="a.log")), encoding="utf-8")
-    work = read_queue(path).works["a"]
+    work = queue_of(with_job(folder="work", log="a.log"), tmp_path).works["a"]
     assert (work.folder, work.log) == (tmp_path / "work", tmp_path / "work/a.log")
     assert work.checkpoint_folder == tmp_path / "work/checkpoints/a"
 
@@ -35,8 +34,9 @@ def test_a_line_is_given_to_the_shell_and_words_are_not() -> None:
 
 def test_rows_say_everything_that_was_left_out() -> None:
     queue = queue_of(with_job(env={"SEED": "1"}), Path("/q"))
-    again = queue_of({**queue.document, "jobs": list(queue.rows().values())}, Path("/elsewhere"))
-    assert again.works == queue.works
+    kept = json.loads(json.dumps({**fleet_row(queue.document), "jobs": [row_of(row) for row in queue.document.jobs]}))
+    again = queue_of(kept, Path("/elsewhere"))
+    assert (again.works, again.workload, again.rows) == (queue.works, queue.workload, queue.rows)
 
 
 def test_a_job_without_a_command_can_be_planned_and_not_run() -> None:
@@ -49,15 +49,15 @@ def test_a_job_without_a_command_can_be_planned_and_not_run() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"command": []}, "command of job 'a' is"),
-        ({"command": " "}, "command of job 'a' is"),
-        ({"command": ["a\0b"]}, "command of job 'a' is"),
-        ({"env": {"A B": "1"}}, "env of job 'a': 'A B'"),
-        ({"env": {"A": 1}}, "env of job 'a': 'A' is 1"),
-        ({"env": []}, "env of job 'a' is"),
-        ({"folder": 3}, "folder of job 'a' is 3"),
-        ({"retries": -1}, "retries of job 'a' is -1"),
-        ({"grace_seconds": "soon"}, "grace_seconds of job 'a' is 'soon'"),
+        ({"command": []}, "job 'a': command must be a list of words or a line for the shell"),
+        ({"command": " "}, "job 'a': command must be a list of words or a line for the shell"),
+        ({"command": ["a\0b"]}, "job 'a': command must be a list of words or a line for the shell"),
+        ({"env": {"A B": "1"}}, "job 'a': env must have names of variables with texts, got 'A B'"),
+        ({"env": {"A": 1}}, "job 'a': env must have names of variables with texts, got 'A' = 1"),
+        ({"env": []}, r"job 'a': env must be a dictionary, got \[\]"),
+        ({"folder": 3}, "job 'a': folder must be a text, got 3"),
+        ({"retries": -1}, "job 'a': retries must be at least 0, got -1"),
+        ({"grace_seconds": "soon"}, "job 'a': grace_seconds must be a number, got 'soon'"),
         ({"id": "../a"}, r"job '\.\./a': an id of a job that is run has"),
     ],
 )

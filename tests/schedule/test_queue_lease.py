@@ -16,8 +16,8 @@ from epochcast.observe.store.store import Store
 from epochcast.schedule.decisions import fleet_now, plan
 from epochcast.schedule.engines.executor import EngineNode
 from epochcast.schedule.queue_lease import QueueHeld, take_queue
-from epochcast.schedule.queue_rows import JobStart, Rented
-from epochcast.schedule.queue_state import LiveJob, Placed, QueueState, RentedMachine
+from epochcast.schedule.queue_rows import JobStart, KeptMachine
+from epochcast.schedule.queue_state import GpuGrant, LiveJob, QueueState, RentedMachine
 from epochcast.schedule.stored_queue import keep_queue, kept_queue
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueuedJob
 
@@ -38,7 +38,7 @@ def test_a_scheduler_that_lost_its_queue_writes_nothing_any_more(store: Store) -
     keep_queue(store, "q", a_queue())
     first, _ = take_queue(store, "q", "local", "fifo", held_seconds=-1.0)
     second, _ = take_queue(store, "q", "local", "fifo")
-    machine = Rented(0, kept_queue(store, "q").fleet.types[0], None, 5.0)
+    machine = KeptMachine(0, kept_queue(store, "q").fleet.types[0], None, 5.0)
     start = JobStart("a", 1, "k", V2, 0, 5.0)
     with pytest.raises(QueueHeld, match="taken over by another scheduler; this one stops"):
         first.put_start(start, machine, state="running")
@@ -61,7 +61,7 @@ def test_a_holder_that_died_on_this_machine_is_recognized_at_once(store: Store) 
 def test_jobs_that_run_on_one_engine_are_not_left_for_another(store: Store) -> None:
     keep_queue(store, "q", a_queue())
     held, _ = take_queue(store, "q", "slurm", "fifo")
-    held.put_start(JobStart("a", 1, "k", V2, 0, 5.0), Rented(0, kept_queue(store, "q").fleet.types[0], "n1", 5.0))
+    held.put_start(JobStart("a", 1, "k", V2, 0, 5.0), KeptMachine(0, kept_queue(store, "q").fleet.types[0], "n1", 5.0))
     held.release()
     with pytest.raises(QueueHeld, match="jobs of the queue 'q' run on slurm; go on with --engine slurm"):
         take_queue(store, "q", "local", "fifo")
@@ -92,7 +92,7 @@ def test_nodes_that_are_down_are_not_there() -> None:
 
 def test_a_job_that_fits_on_no_node_that_is_up_waits_and_the_others_run() -> None:
     both = state(queued("large", 0, 100, {4: 10}), queued("small", 0, 100, {2: 10}))
-    found = plan(both, lambda seen: {name: Placed(V2) for name in seen.live}, [EngineNode("n1", "two")])
+    found = plan(both, lambda seen: {name: GpuGrant(V2) for name in seen.live}, [EngineNode("n1", "two")])
     assert (list(found.targets), found.homeless) == (["small"], ("large",))
     assert plan(both, lambda seen: {}, []).homeless == ("large", "small")
 
@@ -100,12 +100,12 @@ def test_a_job_that_fits_on_no_node_that_is_up_waits_and_the_others_run() -> Non
 def test_of_a_decision_that_does_not_fit_who_runs_already_stays() -> None:
     now = state(*(queued(name, 0, 100, {4: 10}) for name in "abc"))
     now.live["c"].choice, now.live["c"].machine = V4, 7
-    found = plan(now, lambda seen: {name: Placed(V4) for name in seen.live}, None)
+    found = plan(now, lambda seen: {name: GpuGrant(V4) for name in seen.live}, None)
     assert set(found.targets) == {"c", "a"}
 
 
 def test_a_job_that_does_not_say_what_a_restart_costs_pays_for_one() -> None:
-    def decides(seen: QueueState) -> dict[str, Placed]:
+    def decides(seen: QueueState) -> dict[str, GpuGrant]:
         assert [one.job.restart_seconds for one in seen.live.values()] == [10.0, 2.0]
         return {}
 
@@ -118,7 +118,7 @@ def test_who_has_just_begun_is_not_stopped() -> None:
     now.seconds, now.live["a"].choice, now.live["a"].machine = 50.0, V2, 0
     held = []
 
-    def decides(seen: QueueState) -> dict[str, Placed]:
+    def decides(seen: QueueState) -> dict[str, GpuGrant]:
         held.append(not seen.live["a"].job.is_preemptible)
         return {}
 
@@ -133,5 +133,5 @@ def test_jobs_on_a_dead_node_take_nobodys_place() -> None:
     now.live["b"].choice, now.live["b"].machine = V2, 1
     now.machines = (RentedMachine(0, FOUR, (("a", 4),)), RentedMachine(1, TWO, (("b", 2),)))
     nodes = [EngineNode("n1", "four", is_up=False), EngineNode("n2", "two")]
-    found = plan(now, lambda seen: {name: Placed(V2) for name in seen.live}, nodes, dead=frozenset({0}))
+    found = plan(now, lambda seen: {name: GpuGrant(V2) for name in seen.live}, nodes, dead=frozenset({0}))
     assert (list(found.targets), found.homeless) == (["b"], ("a",))

@@ -9,7 +9,8 @@ import pytest
 from epochcast.errors import BadInput
 from epochcast.hardware.machines import find_instance
 from epochcast.schedule.node_types import with_instances
-from epochcast.schedule.queue_clock import timed
+from epochcast.schedule.queue_clock import TimedDocument, with_seconds
+from epochcast.schedule.queue_document import NodeTypeRow, QueueJobRow, parse_job, parse_queue, row_of
 from epochcast.schedule.queue_now import OBSERVED, queue_now
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueueWorkload
 
@@ -18,72 +19,72 @@ from .conftest import FOUR, ONE, queued
 AT = datetime(2026, 11, 17, 9, 30, tzinfo=UTC)  # a Tuesday
 
 
-def job(**row: Any) -> dict[str, Any]:
-    return {"jobs": [{"id": "a", **row}]}
+def timed(*rows: dict[str, Any], **more: Any) -> TimedDocument:
+    return with_seconds(parse_queue({"node_types": [], "jobs": list(rows), **more}), AT)
 
 
 def test_without_a_start_now_is_second_0_and_a_deadline_counts_from_the_submission() -> None:
-    told = timed(job(submit_seconds=600, deadline="2h"), AT)
-    assert told.clock.start_at == AT
-    assert told.document["jobs"] == [{"id": "a", "submit_seconds": 600, "deadline_seconds": 600 + 7200}]
+    read = timed({"id": "a", "submit_seconds": 600, "deadline": "2h"})
+    assert read.clock.start_at == AT
+    assert row_of(read.document.jobs[0]) == {"id": "a", "submit_seconds": 600, "deadline_seconds": 600 + 7200}
 
 
 def test_times_of_the_clock_become_seconds_from_the_start() -> None:
-    told = timed({"start_at": "2026-11-17T09:00", **job(deadline="Friday 18:00", submit_at="2026-11-17T09:10")}, AT)
-    (row,) = told.document["jobs"]
-    assert row["submit_seconds"] == 600
-    assert told.clock.at(row["deadline_seconds"]) == datetime(2026, 11, 20, 18, tzinfo=UTC)
+    row = {"id": "a", "deadline": "Friday 18:00", "submit_at": "2026-11-17T09:10"}
+    read = timed(row, start_at="2026-11-17T09:00")
+    (job,) = read.document.jobs
+    assert job.submit_seconds == 600 and job.deadline_seconds is not None
+    assert read.clock.at(job.deadline_seconds) == datetime(2026, 11, 20, 18, tzinfo=UTC)
     # TOML has times of its own; those with a zone keep it
     zone = timezone(timedelta(hours=2))
-    told = timed({"start_at": datetime(2026, 11, 17, 11, tzinfo=zone), "jobs": []}, AT)
-    assert told.clock.seconds(AT) == 1800
-    told = timed({"start_at": date(2026, 11, 17), "jobs": []}, AT)
-    assert told.clock.seconds(AT) == 9.5 * 3600
+    assert timed(start_at=datetime(2026, 11, 17, 11, tzinfo=zone)).clock.seconds(AT) == 1800
+    assert timed(start_at=date(2026, 11, 17)).clock.seconds(AT) == 9.5 * 3600
 
 
 def test_a_submission_in_the_past_moves_second_0_back() -> None:
-    told = timed(job(submit_at="2026-11-16T09:30", deadline="2026-11-16T10:30"), AT)
-    assert told.clock.seconds(AT) == 86400
-    assert told.document["jobs"][0] == {"id": "a", "submit_seconds": 0.0, "deadline_seconds": 3600.0}
+    read = timed({"id": "a", "submit_at": "2026-11-16T09:30", "deadline": "2026-11-16T10:30"})
+    assert read.clock.seconds(AT) == 86400
+    assert row_of(read.document.jobs[0]) == {"id": "a", "deadline_seconds": 3600.0}
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"deadline": "someday"}, "deadline of job 'a' is 'someday'; a time like 2026-11-20T18:00 is needed"),
-        ({"submit_at": 7}, "submit_at of job 'a' is 7"),
+        ({"deadline": "someday"}, "job 'a': deadline must be a time like 2026-11-20T18:00, got 'someday'"),
+        ({"submit_at": 7}, "job 'a': submit_at must be a time like 2026-11-20T18:00, got 7"),
+        ({"submit_at": "someday"}, "job 'a': submit_at must be a time like 2026-11-20T18:00, got 'someday'"),
         ({"deadline": "2h", "deadline_seconds": 5}, "job 'a' has both deadline and deadline_seconds"),
     ],
 )
 def test_a_time_that_is_none_refuses_its_job_alone(row: dict[str, Any], message: str) -> None:
-    document = {"jobs": [{"id": "a", **row}, {"id": "b", "deadline": "1h"}]}
-    told = timed(document, AT)
-    assert [one.job for one in told.refused] == ["a"] and message in told.refused[0].why
-    assert [row["id"] for row in told.document["jobs"]] == ["b"]
+    document = timed({"id": "a", **row}, {"id": "b", "deadline": "1h"}).document
+    assert [one.job for one in document.refused] == ["a"] and message in document.refused[0].why
+    assert [job.id for job in document.jobs] == ["b"]
 
 
 def test_a_machine_of_the_catalogue_has_its_device_and_price() -> None:
     machine = find_instance("p3.2xlarge")
-    known = with_instances({"node_types": [{"instance": "p3.2xlarge", "quota": 2}]}, AT.date())
-    (row,) = known.document["node_types"]
-    assert row == {
-        "instance": "p3.2xlarge",
-        "quota": 2,
-        "name": machine.name,
-        "device": machine.device,
-        "gpus": machine.gpus,
-        "dollars_per_hour": machine.dollars_per_hour,
-    }
-    own = {"instance": "p3.2xlarge", "in_house": True, "count": 1}
-    assert "dollars_per_hour" not in with_instances({"node_types": [own]}, AT.date()).document["node_types"][0]
+    (row,), _ = with_instances([NodeTypeRow(instance="p3.2xlarge", quota=2)], AT.date())
+    assert row == NodeTypeRow(
+        instance="p3.2xlarge",
+        quota=2,
+        name=machine.name,
+        device=machine.device,
+        gpus=machine.gpus,
+        dollars_per_hour=machine.dollars_per_hour,
+    )
+    (own,), _ = with_instances([NodeTypeRow(instance="p3.2xlarge", in_house=True, count=1)], AT.date())
+    assert own.dollars_per_hour is None
     with pytest.raises(BadInput, match=r"node type 'p3.3xlarge': no instance called"):
-        with_instances({"node_types": [{"instance": "p3.3xlarge"}]}, AT.date())
+        with_instances([NodeTypeRow(instance="p3.3xlarge")], AT.date())
+    with pytest.raises(BadInput, match="node type 'n1': spot needs an instance of the catalogue"):
+        with_instances([NodeTypeRow(name="n1", spot=True)], AT.date())
 
 
 def state(**running: Any) -> Any:
     fleet = Fleet(2, (ONE, FOUR))
     jobs = tuple(queued(name, 0.0, 900.0, {1: 100.0, 2: 60.0}) for name in ("a", "b", "c"))
-    rows = {name: {"running": told} for name, told in running.items()}
+    rows = {name: parse_job({"id": name, "running": told}, 1) for name, told in running.items()}
     return queue_now(QueueWorkload(fleet, jobs), rows, 10.0)
 
 
@@ -113,13 +114,13 @@ def test_what_remains_tells_the_pace() -> None:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"gpus": 1}, "node_type of running of job 'a' is None"),
+        ({"gpus": 1}, "job 'a': running: node_type is missing"),
         ({"node_type": "six", "gpus": 1}, "no node type is called 'six'; known: one, four"),
         ({"node_type": "one", "gpus": 2}, "it has 2 GPUs, a one has 1"),
         ({"node_type": "four", "gpus": 3}, "nothing is known of its run on 3xV100"),
         ({"node_type": "one", "gpus": 1}, "how far is it? Give done_fraction or remaining_seconds"),
-        ({"node_type": "one", "gpus": 1, "done_fraction": 1}, "done_fraction is 1"),
-        ({"node_type": "one", "gpus": 1, "remaining_seconds": 0}, "remaining_seconds is 0; more than 0"),
+        ({"node_type": "one", "gpus": 1, "done_fraction": 1}, "job 'a': running: done_fraction must be below 1, got 1"),
+        ({"node_type": "one", "gpus": 1, "remaining_seconds": 0}, "remaining_seconds must be above 0, got 0"),
         ({"node_type": "one", "gpus": 1, "done": 0.5}, "no key called 'done'"),
     ],
 )
@@ -139,5 +140,5 @@ def test_more_machines_than_there_may_be_are_told() -> None:
 
 def test_a_stopped_job_keeps_what_it_has_done() -> None:
     jobs = (queued("a", 0.0, 900.0, {1: 100.0}),)
-    now = queue_now(QueueWorkload(Fleet(1, (ONE,)), jobs), {"a": {"done_fraction": 0.4}}, 10.0)
+    now = queue_now(QueueWorkload(Fleet(1, (ONE,)), jobs), {"a": QueueJobRow(id="a", done_fraction=0.4)}, 10.0)
     assert (now.state.live["a"].left, now.state.live["a"].has_run) == (0.6, True)

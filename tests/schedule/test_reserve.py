@@ -1,14 +1,14 @@
 """Without preemption some GPUs are kept for jobs that cannot wait."""
 
-from epochcast.schedule.policies.policy_table import Switches, policy_named
+from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
 from epochcast.schedule.policies.rollout import MARGIN_SECONDS, with_reserve
-from epochcast.schedule.queue_state import LiveJob, Placed, QueueState
+from epochcast.schedule.queue_state import GpuGrant, LiveJob, QueueState
 from epochcast.schedule.simulator import simulate
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueueWorkload
 
 from .conftest import FOUR, queued
 
-KEEPING = Switches(stops=False, resizes=False)
+KEEPING = PolicyPermissions(stops=False, resizes=False)
 HOUR = 3600.0
 
 
@@ -19,7 +19,7 @@ def _state(*deadlines: float) -> QueueState:
 
 def test_who_has_most_time_waits_while_few_gpus_would_be_left_and_begins_when_it_must() -> None:
     state = _state(HOUR + 1, 4 * HOUR, 9 * HOUR, 2 * HOUR)
-    wanted = dict.fromkeys(state.live, Placed(GpuChoice("V100", 1)))
+    wanted = dict.fromkeys(state.live, GpuGrant(GpuChoice("V100", 1)))
     decision, wake = with_reserve(state, wanted, 4.0)
     assert sorted(decision) == ["j0", "j1", "j3"]
     assert wake == 8 * HOUR - MARGIN_SECONDS
@@ -29,7 +29,7 @@ def test_who_has_most_time_waits_while_few_gpus_would_be_left_and_begins_when_it
 
 def test_who_must_begin_begins_though_nothing_is_left() -> None:
     state = _state(*(HOUR + 1 for _ in range(4)))
-    wanted = dict.fromkeys(state.live, Placed(GpuChoice("V100", 1)))
+    wanted = dict.fromkeys(state.live, GpuGrant(GpuChoice("V100", 1)))
     assert with_reserve(state, wanted, 4.0) == (wanted, None)
 
 
@@ -38,5 +38,5 @@ def test_an_urgent_job_finds_a_gpu_that_was_kept_and_who_waited_is_in_time() -> 
     urgent = queued("urgent", HOUR, 2.1 * HOUR, {1: HOUR})
     workload = QueueWorkload(Fleet(1, (FOUR,)), (*patient, urgent))
     outcome = simulate(workload, policy_named("atc_rollout", KEEPING))
-    assert outcome.late_jobs == 0
-    assert simulate(workload, policy_named("edf_shared")).late_jobs == 1
+    assert outcome.deadline_misses == 0
+    assert simulate(workload, policy_named("edf_shared")).deadline_misses == 1

@@ -9,7 +9,7 @@ from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.ordered_policies import SharedMachines, WholeMachines, deadline, submission
 from epochcast.schedule.policies.policy_table import policy_named
-from epochcast.schedule.progress import Truth, catch_up, tracker_error
+from epochcast.schedule.progress import TrueProgress, catch_up, tracker_error
 from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine
 from epochcast.schedule.simulator import Simulation, SimulationRules, simulate
 from epochcast.schedule.workload_file import with_error
@@ -29,7 +29,7 @@ def test_three_jobs_on_two_machines_by_hand(fleet: Fleet) -> None:
     ]
     assert outcome.machine_dollars == pytest.approx(300 * 0.001)
     assert outcome.tardiness_dollars == pytest.approx(50 * 0.01)
-    assert outcome.late_jobs == 1
+    assert outcome.deadline_misses == 1
 
 
 def test_shared_machines_hold_several_jobs(fleet: Fleet) -> None:
@@ -254,7 +254,10 @@ def test_trackers_err_as_measured_and_less_as_the_run_goes_on() -> None:
     assert errors[2000] == pytest.approx(0.015, rel=0.15)
     assert errors[3600] == pytest.approx(0.20, rel=0.2)
     assert tracker_error(0, "a", 0.0) == 0.0
-    one, truth = LiveJob(queued("a", 0.0, 500.0, {1: 100.0}), choice=GpuChoice("V100", 1)), Truth(0, tracker_error=0.5)
+    one, truth = (
+        LiveJob(queued("a", 0.0, 500.0, {1: 100.0}), choice=GpuChoice("V100", 1)),
+        TrueProgress(0, tracker_error=0.5),
+    )
     truth.goes_on(one, 0.0, 120.0)
     paces = []
     for now in (6.0, 60.0, 114.0):
@@ -280,4 +283,4 @@ def test_rounding_makes_no_job_late() -> None:
     jobs = (queued("a", 0.0, 0.1, {1: 0.1}), queued("b", 0.0, 0.3, {1: 0.2}))
     outcome = simulate(QueueWorkload(Fleet(1, (ONE,)), jobs), policy_named("edf"))
     assert outcome.ends[1].end_seconds > 0.3  # 0.1 + 0.2
-    assert (outcome.late_jobs, outcome.tardiness_dollars) == (0, 0.0)
+    assert (outcome.deadline_misses, outcome.tardiness_dollars) == (0, 0.0)

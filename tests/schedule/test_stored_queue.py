@@ -12,13 +12,18 @@ from epochcast.observe.store.database_tables import queue_jobs, queue_machines, 
 from epochcast.observe.store.store import Store
 from epochcast.schedule.queue_changes import submit
 from epochcast.schedule.queue_file import QueueFile, queue_of
-from epochcast.schedule.stored_queue import changed_jobs, keep_queue, kept_queue, live_state, queue_names
+from epochcast.schedule.queue_state import QueueState
+from epochcast.schedule.stored_queue import changed_jobs, keep_queue, kept_queue, queue_names, state_of
 from epochcast.schedule.workload_jobs import GpuChoice
 
 
 def a_queue(*jobs: dict[str, Any], **more: Any) -> QueueFile:
     rows = [{**JOB, "command": ["true"], **job} for job in jobs or ({},)]
     return queue_of(document(jobs=rows, **more), Path("/q"))
+
+
+def state_at(store: Store, now_at_seconds: float) -> QueueState:
+    return state_of(kept_queue(store, "q"), now_at_seconds)
 
 
 def running(store: Store, at: float, left: float = 1.0, pace: float = 1.0, **start: Any) -> None:
@@ -46,27 +51,27 @@ def test_a_queue_comes_back_as_it_was_kept(store: Store) -> None:
 
 def test_the_state_has_who_was_submitted_by_then(store: Store) -> None:
     keep_queue(store, "q", a_queue({}, {"id": "b", "submit_seconds": 40, "deadline_seconds": 90}), 1000.0)
-    assert list(live_state(store, "q", 1039.0).live) == ["a"]
-    later = live_state(store, "q", 1040.0)
+    assert list(state_at(store, 1039.0).live) == ["a"]
+    later = state_at(store, 1040.0)
     assert (list(later.live), later.seconds) == (["a", "b"], 40.0)
 
 
 def test_a_running_job_goes_on_at_the_pace_it_had_shown(store: Store) -> None:
     keep_queue(store, "q", a_queue(), 1000.0)
     running(store, 1010.0, left=0.8, pace=2.0)
-    state = live_state(store, "q", 1022.0)
+    state = state_at(store, 1022.0)
     one = state.live["a"]
     assert (one.choice, one.machine, one.has_run) == (GpuChoice("V100", 2), 4, True)
     assert one.left == pytest.approx(0.8 - 12 / 60)  # 30 s forecast, twice as slow
     assert state.machines[0].residents == (("a", 2),)
     assert state.machines_made == 5
-    assert live_state(store, "q", 9999.0).live["a"].left > 0
+    assert state_at(store, 9999.0).live["a"].left > 0
 
 
 def test_who_is_being_stopped_waits_and_its_machine_has_room(store: Store) -> None:
     keep_queue(store, "q", a_queue(), 1000.0)
     running(store, 1010.0, left=0.8, state="stopping", stop_at_seconds=1012.0)
-    state = live_state(store, "q", 1022.0)
+    state = state_at(store, 1022.0)
     assert (state.live["a"].choice, state.live["a"].left) == (None, 0.8)
     assert state.machines[0].residents == ()
 
@@ -97,7 +102,7 @@ def test_a_job_that_changed_in_the_file_stays_as_it_is_and_is_told(store: Store)
 
 def test_a_job_that_was_done_in_part_elsewhere_has_less_left(store: Store) -> None:
     keep_queue(store, "q", a_queue({"done_fraction": 0.25}), 1000.0)
-    assert live_state(store, "q", 1001.0).live["a"].left == 0.75
+    assert state_at(store, 1001.0).live["a"].left == 0.75
 
 
 def test_machines_that_do_not_hold_a_kept_job_are_refused(store: Store) -> None:
@@ -128,6 +133,6 @@ def test_a_job_that_has_not_shown_its_pace_is_expected_to_be_as_slow_as_the_othe
     with store.writing() as connection:
         shown = {"pace": 8.0, "is_observed": True}
         connection.execute(update(queue_jobs).where(queue_jobs.c.job == "a").values(**shown))
-    live = live_state(store, "q", 1001.0).live
+    live = state_at(store, 1001.0).live
     assert live["a"].pace == 8.0
     assert live["b"].pace == pytest.approx(2.0)  # the third root: two more as forecast

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.schedule.workload_file import fleet_of, read_rows, read_workload, workload_of
+from epochcast.schedule.queue_document import parse_queue
+from epochcast.schedule.workload_file import build_workload, fleet_of, read_workload, rules_of, workload_of
 from epochcast.schedule.workload_jobs import GpuChoice
 
 JOB: dict[str, Any] = {
@@ -46,43 +47,54 @@ def test_least_and_most_gpus_restrict_the_choices() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"jobs": [{**JOB, "deadline_seconds": float("nan")}]}, "job 'a': deadline_seconds is nan; a finite number"),
+        ({"jobs": [{**JOB, "deadline_seconds": float("nan")}]}, "job 'a': deadline_seconds must be a number, got nan"),
         ({"jobs": [{**JOB, "deadline_seconds": -5}]}, "job 'a': its deadline (-5 s) is before it is submitted"),
         ({"jobs": [JOB, JOB]}, "two jobs are called 'a'"),
         ({"jobs": [{**JOB, "run_seconds": {"H100": {"1": 5}}}]}, "job 'a' fits on no machine"),
         ({"jobs": [{**JOB, "run_seconds": {"V100": {"1": -5}}}]}, "job 'a': -5 seconds on 1xV100"),
         ({"jobs": [{**JOB, "run_seconds": {"V100": {"x": 5}}}]}, "'x' is no number of GPUs"),
-        ({"jobs": [{**JOB, "run_seconds": {"V100": {"1": "5"}}}]}, "seconds or [low, mid, high] are needed"),
-        ({"jobs": [{**JOB, "run_seconds": 7}]}, "is no object of devices"),
+        (
+            {"jobs": [{**JOB, "run_seconds": {"V100": {"1": "5"}}}]},
+            "run_seconds.V100.1 must be seconds or [low, mid",
+        ),
+        ({"jobs": [{**JOB, "run_seconds": 7}]}, "job 'a': run_seconds must be a dictionary, got 7"),
         ({"jobs": [{k: v for k, v in JOB.items() if k != "run_seconds"}]}, "job 'a' has no run_seconds"),
-        ({"jobs": [{**JOB, "submit_seconds": None}]}, "submit_seconds of job 'a' is None"),
-        ({"jobs": [{**JOB, "submit_seconds": float("nan")}]}, "submit_seconds is nan"),
-        ({"jobs": [7]}, "job 1 is no object"),
-        ({"jobs": 7}, "jobs is no list"),
-        ({"nodes": 0}, "nodes is 0; a whole number of at least 1"),
+        ({"jobs": [{**JOB, "submit_seconds": None}]}, "job 'a': submit_seconds must be a number, got None"),
+        ({"jobs": [{**JOB, "submit_seconds": float("nan")}]}, "job 'a': submit_seconds must be a number, got nan"),
+        ({"jobs": [7]}, "job 'row 1' must be an object, got 7"),
+        ({"jobs": 7}, "jobs must be a list, got 7"),
+        ({"nodes": 0}, "the file: nodes must be at least 1, got 0"),
         ({"node_types": []}, "no node type is given"),
-        ({"node_types": [{**TYPE, "gpus": 0}]}, "gpus of node type 'n1' is 0"),
-        ({"node_types": [{**TYPE, "dollars_per_hour": -1}]}, "a price is at least 0"),
+        ({"node_types": [{**TYPE, "gpus": 0}]}, "node type 'n1': gpus must be at least 1, got 0"),
+        (
+            {"node_types": [{**TYPE, "dollars_per_hour": -1}]},
+            "'n1': dollars_per_hour must be at least 0, got -1",
+        ),
         ({"node_types": [TYPE, TYPE]}, "two node types are called 'n1'"),
-        ({"failures": [{"machine": 1}]}, "a failure is an object with at_seconds"),
+        ({"failures": [{"machine": 1}]}, "a failure: at_seconds is missing"),
         ({"jobs": [{**JOB, "restart_secs": 5}]}, "job 'a': no key called 'restart_secs'; near: restart_seconds"),
-        ({"node_types": [{**TYPE, "quotta": 5}]}, "node type 'n1': no key called 'quotta'; known: boot_seconds"),
+        ({"node_types": [{**TYPE, "quotta": 5}]}, "node type 'n1': no key called 'quotta'; near: quota"),
+        ({"node_types": [{k: v for k, v in TYPE.items() if k != "device"}]}, "node type 'n1': device is missing"),
+        ({"node_types": [7]}, "node type '1' must be an object, got 7"),
+        ({"jobs": [{k: v for k, v in JOB.items() if k != "id"}]}, "job 'row 1': id is missing"),
+        ({"jobs": [{k: v for k, v in JOB.items() if k != "deadline_seconds"}]}, "deadline_seconds is missing"),
+        ({"stragglers": [{"at_seconds": 5, "slowdown": 0.5}]}, "a straggler: slowdown must be at least 1, got 0.5"),
         ({"nods": 5}, "the file: no key called 'nods'"),
-        ({"jobs": [{**JOB, "restart_seconds": "5"}]}, "restart_seconds of job 'a' is '5'; a number is needed"),
-        ({"jobs": [{**JOB, "checkpoint_seconds": -1}]}, "job 'a': checkpoint_seconds is -1"),
-        ({"jobs": [{**JOB, "preemptible": 1}]}, "preemptible of job 'a' is 1; true or false is needed"),
-        ({"jobs": [{**JOB, "priority": "high"}]}, "priority of job 'a' is 'high'; a number is needed"),
-        ({"jobs": [{**JOB, "budget_dollars": 0}]}, "budget_dollars of job 'a' is 0; more than 0 is needed"),
-        ({"jobs": [{**JOB, "min_gpus": 2, "max_gpus": 1}]}, "min_gpus of job 'a' is 2, more than its max_gpus, 1"),
+        ({"jobs": [{**JOB, "restart_seconds": "5"}]}, "job 'a': restart_seconds must be a number, got '5'"),
+        ({"jobs": [{**JOB, "checkpoint_seconds": -1}]}, "job 'a': checkpoint_seconds must be at least 0, got -1"),
+        ({"jobs": [{**JOB, "preemptible": 1}]}, "job 'a': preemptible must be true or false, got 1"),
+        ({"jobs": [{**JOB, "priority": "high"}]}, "job 'a': priority must be a number, got 'high'"),
+        ({"jobs": [{**JOB, "budget_dollars": 0}]}, "job 'a': budget_dollars must be above 0, got 0"),
+        ({"jobs": [{**JOB, "min_gpus": 2, "max_gpus": 1}]}, "job 'a': min_gpus is 2, more than its max_gpus, 1"),
         ({"jobs": [{**JOB, "min_gpus": 4}]}, "job 'a': run_seconds has nothing for 4 to"),
-        ({"jobs": [{**JOB, "after": "b"}]}, "after of job 'a' is 'b'; a list of names is needed"),
+        ({"jobs": [{**JOB, "after": "b"}]}, "job 'a': after must be a list of texts, got 'b'"),
         ({"jobs": [{**JOB, "after": ["b"]}]}, "job 'a' comes after 'b', which is not in the queue"),
-        ({"jobs": [{**JOB, "id": 7.5}]}, "id of job 7.5 is 7.5; a text is needed"),
+        ({"jobs": [{**JOB, "id": 7.5}]}, "job 'row 1': id must be a text, got 7.5"),
         ({"node_types": [{**TYPE, "in_house": True}]}, "node type 'n1' is in_house: it needs a count"),
         ({"node_types": [{**TYPE, "count": 2}]}, "node type 'n1': count is of machines that are in_house"),
-        ({"node_types": [{**TYPE, "boot_seconds": -2}]}, "node type 'n1' boots in -2.0 seconds"),
-        ({"decide_on": ["friday"]}, "no trigger in decide_on called 'friday'; known: arrival, completion"),
-        ({"every_seconds": 0}, "every_seconds of the file is 0; more than 0 is needed"),
+        ({"node_types": [{**TYPE, "boot_seconds": -2}]}, "node type 'n1': boot_seconds must be at least 0, got -2"),
+        ({"decide_on": ["friday"]}, "the file: no trigger in decide_on called 'friday'; known: arrival, completion"),
+        ({"every_seconds": 0}, "the file: every_seconds must be above 0, got 0"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_row(changes: dict[str, Any], message: str) -> None:
@@ -101,10 +113,10 @@ def test_other_jobs_go_on_where_one_makes_no_sense() -> None:
         {**JOB, "id": "f", "after": ["d"]},
         {**JOB, "id": 9},
     ]
-    read = read_rows(document(jobs=rows))
+    read = build_workload(parse_queue(document(jobs=rows)))
     assert [job.id for job in read.workload.jobs] == ["a", "c", "9"]
     assert sorted(one.job for one in read.refused) == ["b", "c", "d", "e", "f"]
-    assert "row 4" in read.refused[1].why
+    assert "row 4" in read.refused[0].why
     assert "can never begin" in read.refused[-1].why
 
 
@@ -119,19 +131,19 @@ def test_a_budget_leaves_out_what_costs_more() -> None:
 
 def test_machines_of_the_house_are_free_unless_they_have_a_price() -> None:
     own = {"name": "own", "device": "V100", "gpus": 2, "in_house": True, "count": 3}
-    fleet = fleet_of({"node_types": [own, {**TYPE, "quota": 2}], "jobs": [], "boot_seconds": 60})
+    fleet = fleet_of(parse_queue({"node_types": [own, {**TYPE, "quota": 2}], "jobs": [], "boot_seconds": 60}))
     assert fleet.nodes == 5  # as many as there are
     free, rented = fleet.types
     assert (free.dollars_per_hour, free.quota, free.boot_seconds, free.is_in_house) == (0.0, 3, 0.0, True)
     assert (rented.dollars_per_hour, rented.boot_seconds) == (1.0, 60.0)
-    paid = fleet_of({"node_types": [{**own, "dollars_per_hour": 0.4}], "jobs": []})
+    paid = fleet_of(parse_queue({"node_types": [{**own, "dollars_per_hour": 0.4}], "jobs": []}))
     assert paid.types[0].dollars_per_hour == 0.4
     with pytest.raises(BadInput, match="it has no nodes"):
-        fleet_of({"node_types": [TYPE], "jobs": []})
+        fleet_of(parse_queue({"node_types": [TYPE], "jobs": []}))
 
 
 def test_the_file_says_when_decisions_are_made() -> None:
-    rules = read_rows(document(decide_on=["completion"], every_seconds=600)).rules
+    rules = rules_of(parse_queue(document(decide_on=["completion"], every_seconds=600)))
     assert (rules.on_arrival, rules.on_completion, rules.every_seconds) == (False, True, 600)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epochcast.schedule.engines.executor import EngineNode
-from epochcast.schedule.queue_state import Decision, Placed, QueueState, RentedMachine
+from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState, RentedMachine
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import Policy
 from epochcast.schedule.workload_jobs import Fleet
@@ -23,10 +23,10 @@ LEAST_STAY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RunTarget:
     """Where a job is to run. The machine's number is one that is rented, or stands for a new one."""
 
-    placed: Placed
+    placed: GpuGrant
     machine: RentedMachine
 
 
@@ -34,7 +34,7 @@ class Target:
 class RunPlan:
     """Who is to run where from now on; who fits on no machine that is up; when the policy wants to be asked again."""
 
-    targets: dict[str, Target]
+    targets: dict[str, RunTarget]
     homeless: tuple[str, ...] = ()
     wake_seconds: float | None = None
 
@@ -73,7 +73,7 @@ def plan(
     decision = policy(seen)
     machines, decision = _machines(seen, decision)
     where = {name: machine for machine in machines for name, _ in machine.residents}
-    targets = {name: Target(placed, where[name]) for name, placed in decision.items()}
+    targets = {name: RunTarget(placed, where[name]) for name, placed in decision.items()}
     return RunPlan(targets, homeless, getattr(policy, "wake_seconds", None))
 
 
@@ -108,7 +108,7 @@ def _machines(state: QueueState, decision: Decision) -> tuple[tuple[RentedMachin
     except DoesNotPack:
         pass
     first = {name: placed for name, placed in decision.items() if state.live[name].choice == placed.choice}
-    fits: dict[str, Placed] = {}
+    fits: dict[str, GpuGrant] = {}
     machines: tuple[RentedMachine, ...] = ()
     for name, placed in {**first, **decision}.items():
         try:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochcast.schedule.engines.executor import OVER as IS_OVER
-from epochcast.schedule.engines.executor import EngineRefuses, Executor, Order, StartState
-from epochcast.schedule.log_watcher import LogWatch, Sight, note_end, watch
+from epochcast.schedule.engines.executor import EngineRefuses, Executor, StartOrder, StartState
+from epochcast.schedule.log_watcher import LogProgress, LogWatch, note_end, watch
 from epochcast.schedule.queue_changes import CANCELLED_REASON
 from epochcast.schedule.queue_lease import HeldQueue
 from epochcast.schedule.queue_rows import (
@@ -30,8 +30,8 @@ from epochcast.schedule.queue_rows import (
     WAITING,
     JobStart,
     KeptJob,
+    KeptMachine,
     KeptQueue,
-    Rented,
 )
 from epochcast.schedule.stored_queue import live_job
 
@@ -41,7 +41,7 @@ _ATTEMPT_STATES = {FINISHED: "ended", STOPPED: "stopped", BROKE: "failed", LOST:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SchedulerEvent:
     """Something that happened, for whoever watches the scheduler."""
 
     at_seconds: float
@@ -61,10 +61,10 @@ class JobLauncher:
 
     held: HeldQueue
     engine: Executor
-    tell: Callable[[Event], None]
+    tell: Callable[[SchedulerEvent], None]
     watches: dict[str, LogWatch] = field(default_factory=dict)
 
-    def order(self, queue: KeptQueue, start: JobStart) -> Order:
+    def order(self, queue: KeptQueue, start: JobStart) -> StartOrder:
         """A start as the engine is asked for it."""
         kept = queue.jobs[start.job]
         work = kept.work
@@ -81,14 +81,14 @@ class JobLauncher:
             "EPOCHCAST_CHECKPOINT_FOLDER": str(work.checkpoint_folder),
             **work.env,
         }
-        return Order(
+        return StartOrder(
             start.key, start.job, work.command, work.folder, work.log_of(start.attempt), start.choice,
             machine.kind.name, machine.node, env, work.grace_seconds, start.engine_id, work.has_ray_workers,
         )  # fmt: skip
 
     # ---- starting ------------------------------------------------------------------------------------
 
-    def begin(self, queue: KeptQueue, start: JobStart, new: Rented | None, now: float) -> None:
+    def begin(self, queue: KeptQueue, start: JobStart, new: KeptMachine | None, now: float) -> None:
         """Start a job: written down first, then asked for, then acknowledged."""
         kept = queue.jobs[start.job]
         owed = (kept.job.restart_seconds if start.attempt > 1 else 0.0) + (new.kind.boot_seconds if new else 0.0)
@@ -109,7 +109,7 @@ class JobLauncher:
         told = {"attempt": start.attempt, "gpus": start.choice.gpus, "device": start.choice.device}
         told |= {"node_type": order.node_type, "node": order.node, "machine": start.machine, "engine_id": engine_id}
         where = f"{start.choice} of machine {start.machine} ({order.node or order.node_type}{attempt})"
-        self.tell(Event(now, event, f"{start.job} {event} on {where}", start.job, told))
+        self.tell(SchedulerEvent(now, event, f"{start.job} {event} on {where}", start.job, told))
 
     # ---- stopping ------------------------------------------------------------------------------------
 
@@ -121,12 +121,12 @@ class JobLauncher:
         intention = {"state": STOPPING, "stop_at_seconds": now}
         stopping = self.held.change_start(start, intention, told_at_seconds=now, **told)
         self.engine.stop(self.order(queue, stopping))
-        self.tell(Event(now, "stopping", f"{start.job} is asked to save itself and stop: {why}", start.job))
+        self.tell(SchedulerEvent(now, "stopping", f"{start.job} is asked to save itself and stop: {why}", start.job))
 
     def cancel(self, job: str, now: float) -> None:
         """Write down that a job that does not run was cancelled."""
         self.held.change_job(job, state=CANCELLED, ended_at_seconds=now, reason=CANCELLED_REASON)
-        self.tell(Event(now, CANCELLED, f"{job} was cancelled", job, {"state": CANCELLED}))
+        self.tell(SchedulerEvent(now, CANCELLED, f"{job} was cancelled", job, {"state": CANCELLED}))
 
     # ---- looking -------------------------------------------------------------------------------------
 
@@ -157,11 +157,11 @@ class JobLauncher:
         )
         return True
 
-    def _running(self, queue: KeptQueue, start: JobStart, order: Order, found: StartState, now: float) -> None:
+    def _running(self, queue: KeptQueue, start: JobStart, order: StartOrder, found: StartState, now: float) -> None:
         kept = queue.jobs[start.job]
         if start.state == ASKED:
             start = self.held.change_start(start, {"state": STARTED, "engine_id": found.engine_id})
-            self.tell(Event(now, "adopted", f"{start.job} was started before and is adopted", start.job))
+            self.tell(SchedulerEvent(now, "adopted", f"{start.job} was started before and is adopted", start.job))
         if start.state == STOPPING:
             if now - (start.stop_at_seconds or now) > order.grace_seconds:
                 self.engine.kill(order)
@@ -179,7 +179,7 @@ class JobLauncher:
                 served_gpu_seconds=served,
             )
 
-    def _watched(self, queue: KeptQueue, start: JobStart, order: Order) -> LogWatch:
+    def _watched(self, queue: KeptQueue, start: JobStart, order: StartOrder) -> LogWatch:
         self.engine.fetch_log(order)
         if start.key not in self.watches:
             kept = queue.jobs[start.job]
@@ -223,9 +223,9 @@ class JobLauncher:
         watched.close()
         self.watches.pop(start.key, None)
         told = {"attempt": start.attempt, "exit_code": seen.exit_code, "left_fraction": left, "state": state}
-        self.tell(Event(now, end, _line(start.job, end, state, left, reason), start.job, told))
+        self.tell(SchedulerEvent(now, end, _line(start.job, end, state, left, reason), start.job, told))
 
-    def _left_after(self, kept: KeptJob, start: JobStart, end: str, sight: Sight | None, now: float) -> float:
+    def _left_after(self, kept: KeptJob, start: JobStart, end: str, sight: LogProgress | None, now: float) -> float:
         """What is left. Who did not end on our wish lost, in the mean, half of what lies between two checkpoints."""
         left = live_job(kept, start, now).left if sight is None else sight.left
         if sight is None and start.engine_id is None:
@@ -243,7 +243,7 @@ class JobLauncher:
         self.engine.close()
 
 
-def _end_of(start: JobStart, seen: StartState, sight: Sight | None) -> str:
+def _end_of(start: JobStart, seen: StartState, sight: LogProgress | None) -> str:
     """How a start ended. A job that saves itself may end with 0 as well: only its log says whether it was done."""
     if start.state == STOPPING:
         return FINISHED if seen.exit_code == 0 and sight is not None and sight.is_done else STOPPED

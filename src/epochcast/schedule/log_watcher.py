@@ -28,7 +28,7 @@ OWN_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LogProgress:
     """What the log of a running job shows: the fraction left, its pace against the forecast, and whether it is done."""
 
     left: float
@@ -47,9 +47,9 @@ class LogWatch:
     start: JobStart
     follower: LogFollower
     watch: RunWatch
-    last: Sight | None = None
+    last: LogProgress | None = None
 
-    def look(self, kept: KeptJob, now_at_seconds: float) -> Sight | None:
+    def look(self, kept: KeptJob, now_at_seconds: float) -> LogProgress | None:
         """What is new since the last look; None where nothing is."""
         if not self.watch.read():
             return None
@@ -67,12 +67,12 @@ class LogWatch:
         seconds = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, TOLD_FACTOR)
         return Prior(seconds.scaled(1 / total_steps), told_by="the queue")
 
-    def _sight(self, kept: KeptJob, standing: Standing) -> Sight:
+    def _sight(self, kept: KeptJob, standing: Standing) -> LogProgress:
         left = max(0.0, 1.0 - standing.fraction)
         forecast = kept.job.seconds[self.start.choice].mid
         pace = standing.remaining_seconds.mid / (left * forecast) if left > 0 and not standing.is_done else kept.pace
         is_observed = standing.prior_weight < OWN_WEIGHT
-        return Sight(left, pace, is_observed, standing.is_done, standing.step, standing.total_steps)
+        return LogProgress(left, pace, is_observed, standing.is_done, standing.step, standing.total_steps)
 
     def close(self) -> None:
         """Let go of the file."""

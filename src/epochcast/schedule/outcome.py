@@ -1,8 +1,9 @@
 """What a simulation ended with: bills, ends of jobs, who was where and when."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.schedule.workload_jobs import GpuChoice
 
 
@@ -19,7 +20,7 @@ class JobEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class JobStay:
     """A job on a machine, with the same GPUs, from … to."""
 
     job: str
@@ -40,8 +41,8 @@ class Rental:
 
 
 @dataclass
-class SimulationOutcome:
-    """The account of a simulation, filled while it runs."""
+class SimulationOutcome(Record):
+    """The account of a simulation, filled while it runs. `bound_dollars` is the least that such a policy can pay."""
 
     machine_dollars: float = 0.0
     tardiness_dollars: float = 0.0
@@ -51,10 +52,15 @@ class SimulationOutcome:
     failures: int = 0
     stragglers: int = 0
     most_machines: int = 0
-    ends: list[JobEnd] = field(default_factory=list)
-    stays: list[Stay] = field(default_factory=list)
-    rentals: list[Rental] = field(default_factory=list)
-    decision_seconds: list[float] = field(default_factory=list)
+    bound_dollars: float | None = None
+    ends: list[JobEnd] = json_hidden(default_factory=list)
+    stays: list[JobStay] = json_hidden(default_factory=list)
+    rentals: list[Rental] = json_hidden(default_factory=list)
+    decision_seconds: list[float] = json_hidden(default_factory=list)
+    json_also: ClassVar[tuple[str, ...]] = (
+        *("dollars", "tardiness_seconds", "mean_completion_seconds", "makespan_seconds", "deadline_misses"),
+        *("decision_seconds_p99", "jobs", "gap"),
+    )
 
     @property
     def dollars(self) -> float:
@@ -62,28 +68,39 @@ class SimulationOutcome:
         return self.machine_dollars + self.tardiness_dollars
 
     @property
-    def late_jobs(self) -> int:
-        """How many ended after their deadline."""
+    def gap(self) -> float | None:
+        """By what fraction it costs more than the bound."""
+        return self.dollars / self.bound_dollars - 1 if self.bound_dollars else None
+
+    @property
+    def tardiness_seconds(self) -> float:
+        """How late all jobs ended together."""
+        return sum(end.tardiness_seconds for end in self.ends)
+
+    @property
+    def mean_completion_seconds(self) -> float:
+        """From submission to end, in the mean."""
+        if not self.ends:
+            return 0.0
+        return sum(end.end_seconds - end.submit_seconds for end in self.ends) / len(self.ends)
+
+    @property
+    def makespan_seconds(self) -> float:
+        """When the last job ended."""
+        return max((end.end_seconds for end in self.ends), default=0.0)
+
+    @property
+    def deadline_misses(self) -> int:
+        """How many jobs ended after their deadline."""
         return sum(end.tardiness_seconds > 0 for end in self.ends)
 
-    def as_dict(self) -> dict[str, Any]:
-        """By the names of the JSON contract."""
-        ends = self.ends
-        waits = sorted(self.decision_seconds)
-        return {
-            "dollars": self.dollars,
-            "machine_dollars": self.machine_dollars,
-            "tardiness_dollars": self.tardiness_dollars,
-            "tardiness_seconds": sum(end.tardiness_seconds for end in ends),
-            "mean_completion_seconds": sum(e.end_seconds - e.submit_seconds for e in ends) / len(ends) if ends else 0.0,
-            "makespan_seconds": max((end.end_seconds for end in ends), default=0.0),
-            "deadline_misses": self.late_jobs,
-            "decision_seconds_p99": waits[min(len(waits) - 1, int(0.99 * len(waits)))] if waits else 0.0,
-            "jobs": len(ends),
-            "preemptions": self.preemptions,
-            "moves": self.moves,
-            "resizes": self.resizes,
-            "failures": self.failures,
-            "stragglers": self.stragglers,
-            "most_machines": self.most_machines,
-        }
+    @property
+    def decision_seconds_p99(self) -> float:
+        """What 99 of 100 decisions take at most."""
+        seconds = sorted(self.decision_seconds)
+        return seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))] if seconds else 0.0
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs ended."""
+        return len(self.ends)

@@ -27,7 +27,7 @@ ABOUT_TO_END = 1e-3
 
 
 @dataclass(slots=True)
-class Truth:
+class TrueProgress:
     """What really happens to a job.
 
     The fraction left and the seconds since it last started (for what a failure costs), both as of a time; when it will
@@ -61,7 +61,7 @@ def tracker_error(seed: int, job: str, scale: float) -> float:
     return scale * min(MOST_ERROR, size) * random.choice((-1.0, 1.0))
 
 
-def catch_up(one: LiveJob, truth: Truth, now: float, reestimate: bool) -> None:
+def catch_up(one: LiveJob, truth: TrueProgress, now: float, reestimate: bool) -> None:
     """Bring a running job's account up to now: service, owed seconds, progress."""
     seconds = now - truth.as_of
     if seconds <= 0 or one.choice is None:

@@ -1,131 +1,117 @@
 """From a queue now to its timetable: the policy goes on deciding, over many draws of what runs really take.
 
 The plan itself is the policy with every forecast right. Around it the same policy plays the queue to its end for every
-draw of the true run times (`drawing`), sees the forecasts, and corrects them once a job runs; it may decide otherwise
-then. The k-th smallest and the k-th largest of n draws leave 2k/(n+1) of truths outside, where truths are drawn by the
-same law: with 99 draws the fifth of either side, for 90 %. An interval is widened to hold the plan's own time.
+draw of the true run times (`runtime_draws`), sees the forecasts, and corrects them once a job runs. The k-th smallest
+and the k-th largest of n draws leave 2k/(n+1) of truths outside, where truths are drawn by the same law: with 99 draws
+the fifth of either side, for 90 %. An interval is widened to hold the plan's own time.
 
 A policy that thinks long (roll-outs) decides the plan; in the draws of longer queues a quick one stands in for it.
 Machines that may be taken back, or be slow, are so in the draws and not in the plan, and what progress tells errs in
 the draws as trackers were measured to. What comes after the known jobs is not drawn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from random import Random
 
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
-from epochcast.schedule.outcome import JobEnd, SimulationOutcome, Stay
-from epochcast.schedule.policies.policy_table import Switches, policy_named
-from epochcast.schedule.policies.robust import Robust
-from epochcast.schedule.policies.rollout import RollOut
+from epochcast.schedule.outcome import JobEnd, JobStay, SimulationOutcome
+from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow
 from epochcast.schedule.queue_state import QueueState
-from epochcast.schedule.runtime_draws import Law, Truth, middle
+from epochcast.schedule.runtime_draws import RunTimeLaw, TrueSeconds, middle
+from epochcast.schedule.schedule_request import DEFAULT_POLICY, ScheduleRequest
 from epochcast.schedule.simulator import NO_SECONDS, Policy, SimulationRules, simulate
 from epochcast.schedule.timetable import (
     RUNNING,
     STOPPED,
     TO_COME,
     WAITING,
+    JobWait,
     MachineUse,
     PlannedStay,
     Timetable,
     TimetableRow,
-    Wait,
 )
 from epochcast.schedule.workload_jobs import Fleet, QueuedJob
 
-DRAWS = 99
-MOST_DRAWS = 10_000
-# Jobs up to which the policy itself decides in the draws, and up to which the same with fewer roll-outs does.
+# Jobs up to which the policy itself decides in the draws, and up to which its quick variant does; then INDEX does.
 FEW_JOBS = 8
 SOME_JOBS = 24
-FEWER = " (fewer roll-outs)"
 INDEX = "atc"
-# Policies that play the queue to its end at every decision; the same without perturbed roll-outs takes a fifth of that.
-ROLL_OUTS: Mapping[str, Callable[[Switches], Policy]] = {
-    "atc_rollout": lambda s: RollOut(not s.stops, s.resizes, perturbed=0, seed=s.seed),
-    "atc_rollout_robust": lambda s: Robust(RollOut(not s.stops, s.resizes, perturbed=0, seed=s.seed)),
-}
 MOST_TICKS = 100_000
 
 COARSE = (
     f"In a queue of more than {SOME_JOBS} jobs a simpler policy decides in the simulated runs: in trials its 90 % "
     "intervals held about 70 % of starts and nearly 90 % of ends."
 )
-LAW = Law()
+LAW = RunTimeLaw()
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectionOptions:
-    """How a timetable is made; `drawn_by` names who decides in the draws instead of the stand-in."""
+class StandIn:
+    """The policy that decides in the draws."""
 
-    policy: str
-    switches: Switches
-    every_seconds: float | None = None
-    draws: int = DRAWS
-    seed: int = 0
-    law: Law = LAW
-    drawn_by: str | None = None
-
-    def __post_init__(self) -> None:
-        policy_named(self.policy, self.switches)
-        if not 1 <= self.draws <= MOST_DRAWS:
-            raise BadInput(f"draws must be from 1 to {MOST_DRAWS}, got {self.draws}")
-        if self.every_seconds is not None and not 0 < self.every_seconds < inf:
-            raise BadInput(f"every_seconds must be more than 0, got {self.every_seconds:g}")
-
-    def stand_in(self, jobs: int) -> str:
-        """Who decides in the draws of a queue of so many jobs."""
-        if self.drawn_by is not None:
-            return self.drawn_by
-        if jobs <= FEW_JOBS or self.policy not in ROLL_OUTS:
-            return self.policy
-        return f"{self.policy}{FEWER}" if jobs <= SOME_JOBS else INDEX
+    name: str
+    make: Callable[[PolicyPermissions], Policy]
 
 
-def _decider(name: str, switches: Switches) -> Policy:
-    quick = ROLL_OUTS.get(name.removesuffix(FEWER)) if name.endswith(FEWER) else None
-    return policy_named(name, switches) if quick is None else quick(switches)
+def stand_in(policy: str, jobs: int) -> StandIn:
+    """Who decides in the draws of a queue of so many jobs: the policy itself, or a quicker one."""
+    entry = POLICIES[policy]
+    if jobs <= FEW_JOBS or entry.make_quick is None:
+        return StandIn(policy, entry.make)
+    if jobs <= SOME_JOBS:
+        return StandIn(f"{policy} (fewer roll-outs)", entry.make_quick)
+    return StandIn(INDEX, POLICIES[INDEX].make)
 
 
 def project(
     queue: QueueNow,
     clock: QueueClock,
-    asked: ProjectionOptions,
+    request: ScheduleRequest,
     rules: SimulationRules,
     progress: Progress | None = None,
+    *,
+    law: RunTimeLaw = LAW,
+    drawn_by: str | None = None,
 ) -> Timetable:
-    """The timetable of a queue; `rules` say when decisions are made."""
+    """The timetable of a queue; `rules` say when decisions are made, unless the request does.
+
+    `law` draws run times. `drawn_by` is the policy that decides in the draws, by default a quick one for a slow one.
+    """
+    policy = request.policy or DEFAULT_POLICY
+    permissions = PolicyPermissions(request.preemption, request.preemption, request.seed)
+    every_seconds = rules.every_seconds if request.every_seconds is None else request.every_seconds
+    rules = replace(rules, every_seconds=every_seconds, reestimate=True, seed=request.seed)
     _check_pace(queue, rules)
-    rules = replace(rules, reestimate=True, seed=asked.seed)
-    calm = _calm(queue)
-    planned = _played(calm, middle(queue), asked.policy, asked.switches, rules)
-    drawn_by = asked.stand_in(len(queue.workload.jobs))
+    planned = _played(_calm(queue), middle(queue), policy_named(policy, permissions), rules)
+    decider = stand_in(policy, len(queue.workload.jobs))
+    if drawn_by is not None:
+        decider = StandIn(drawn_by, POLICIES[drawn_by].make)
     drawn = []
-    for number in range(asked.draws):
+    for number in range(request.draws):
         if progress is not None:
-            progress(number, asked.draws)
-        truth = asked.law.draw(queue, Random(f"draw {asked.seed} {number}"))
-        drawn.append(_played(queue, truth, drawn_by, asked.switches, in_draws(rules, asked.seed + number + 1)))
+            progress(number, request.draws)
+        truth = law.draw(queue, Random(f"draw {request.seed} {number}"))
+        in_this = in_draws(rules, request.seed + number + 1)
+        drawn.append(_played(queue, truth, decider.make(permissions), in_this))
     return Timetable(
         clock=clock,
         now_seconds=queue.state.seconds,
-        policy=asked.policy,
-        lines=_lines(queue, planned, drawn),
+        policy=policy,
+        lines=_lines(queue, clock, planned, drawn),
         machines=_machines(queue, planned),
-        dollars=spread(planned.dollars, [one.dollars for one in drawn]),
+        dollars_interval=spread(planned.dollars, [one.dollars for one in drawn]),
         machine_dollars=spread(planned.machine_dollars, [one.machine_dollars for one in drawn]),
-        draws=asked.draws,
-        drawn_by=drawn_by,
+        draws=request.draws,
+        drawn_by=decider.name,
         workload=queue.workload,
-        notes=(COARSE,) if drawn_by == INDEX != asked.policy else (),
+        notes=(COARSE,) if decider.name == INDEX != policy else (),
     )
 
 
@@ -158,11 +144,9 @@ def spread(planned: float, drawn: Sequence[float]) -> Interval:
     return Interval(min(low, planned), planned, max(high, planned), coverage)
 
 
-def _played(
-    queue: QueueNow, truth: Truth, policy: str, switches: Switches, rules: SimulationRules
-) -> SimulationOutcome:
+def _played(queue: QueueNow, truth: TrueSeconds, policy: Policy, rules: SimulationRules) -> SimulationOutcome:
     workload = replace(queue.workload, true_seconds=truth, failures=(), stragglers=())
-    return simulate(workload, _decider(policy, switches), rules, begin=queue.state)
+    return simulate(workload, policy, rules, begin=queue.state)
 
 
 def _calm(queue: QueueNow) -> QueueNow:
@@ -178,7 +162,9 @@ def _calm(queue: QueueNow) -> QueueNow:
     return replace(queue, workload=replace(queue.workload, fleet=calm), state=state)
 
 
-def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[SimulationOutcome]) -> tuple[TimetableRow, ...]:
+def _lines(
+    queue: QueueNow, clock: QueueClock, planned: SimulationOutcome, drawn: Sequence[SimulationOutcome]
+) -> tuple[TimetableRow, ...]:
     """Who runs first, then by start."""
     now, live = queue.state.seconds, queue.state.live
     ends = {end.job: end for end in planned.ends}
@@ -193,7 +179,7 @@ def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[Simulati
         is_queued = state in (WAITING, STOPPED)
         waiting += is_queued
         stays = tuple(
-            PlannedStay(kinds[stay.machine], stay.machine, stay.choice, stay.start_seconds, stay.end_seconds)
+            PlannedStay(kinds[stay.machine], stay.machine, stay.choice, stay.start_seconds, stay.end_seconds, clock)
             for stay in planned.stays
             if stay.job == job.id
         )
@@ -210,6 +196,7 @@ def _lines(queue: QueueNow, planned: SimulationOutcome, drawn: Sequence[Simulati
                 start=start,
                 end=spread(ends[job.id].end_seconds, [end.end_seconds for end in others]),
                 deadline_seconds=job.deadline_seconds,
+                clock=clock,
                 late_probability=sum(end.tardiness_seconds > 0 for end in others) / len(others),
                 wait=None if job.id in live and _runs(queue, job) else _wait(queue, job, planned),
             )
@@ -229,7 +216,7 @@ def _state(queue: QueueNow, job: QueuedJob) -> str:
     return RUNNING if one.is_running else STOPPED if one.has_run else WAITING
 
 
-def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> Wait | None:
+def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> JobWait | None:
     """What a job waits for in the plan: jobs before it, its submission, GPUs that others give back, or its turn."""
     first = min((stay for stay in planned.stays if stay.job == job.id), key=lambda stay: stay.start_seconds)
     start = first.start_seconds
@@ -238,16 +225,16 @@ def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> Wait |
     ended = {end.job: end.end_seconds for end in planned.ends}
     before = tuple(other for other in job.after if ended[other] >= start - NO_SECONDS)
     if before:
-        return Wait("the end of a job before it", start, before)
+        return JobWait("the end of a job before it", start, before)
     holders = _given_back(first, planned.stays)
     if holders:
-        return Wait(str(first.choice), start, holders)
+        return JobWait(str(first.choice), start, holders)
     if job.submit_seconds >= start - NO_SECONDS:
-        return Wait("its submission", start)
-    return Wait("its turn: machines are free, and the policy starts it later", start)
+        return JobWait("its submission", start)
+    return JobWait("its turn: machines are free, and the policy starts it later", start)
 
 
-def _given_back(first: Stay, stays: Sequence[Stay]) -> tuple[str, ...]:
+def _given_back(first: JobStay, stays: Sequence[JobStay]) -> tuple[str, ...]:
     """Who lets go of GPUs when a job starts: on its machine, else of its device, else anywhere (a machine's place)."""
     others = [
         stay for stay in stays if abs(stay.end_seconds - first.start_seconds) <= NO_SECONDS and stay.job != first.job

@@ -7,18 +7,19 @@ that waits is cancelled at once, and one that was left running when the next sch
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from sqlalchemy import update
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.store.database_tables import queue_jobs
 from epochcast.observe.store.store import Store
-from epochcast.schedule.queue_file import QueueFile, queue_of
+from epochcast.schedule.queue_file import QueueFile
 from epochcast.schedule.queue_lease import is_held
 from epochcast.schedule.queue_rows import CANCELLED, ENDED, KeptJob
 from epochcast.schedule.stored_queue import add_rows, queue_row, read_queue_rows
+from epochcast.schedule.workload_file import checked_workload
 
 CANCELLED_REASON = "it was cancelled"
 
@@ -31,19 +32,23 @@ def submit(store: Store, name: str, queue: QueueFile, start_at_seconds: float | 
     now = time.time()
     with store.writing() as connection:
         found = queue_row(connection, name)
-        known = read_queue_rows(connection, name).jobs
+        kept = read_queue_rows(connection, name)
+        known = kept.jobs
         shift = (now if start_at_seconds is None else start_at_seconds) - found.added_at_seconds
         rows = {}
-        for job, row in queue.rows().items():
+        for job, row in queue.rows.items():
             if job in known:
                 raise BadInput(f"the queue {name!r} has a job {job!r} already; give the new one another id")
-            for other in row.get("after", ()):
+            for other in row.after:
                 _check_before(job, known.get(other))
             # A time before the queue was first kept is its second 0.
-            moved = {key: max(0.0, row.get(key, 0.0) + shift) for key in ("submit_seconds", "deadline_seconds")}
-            rows[job] = {**row, **moved}
+            rows[job] = replace(
+                row,
+                submit_seconds=max(0.0, row.submit_seconds + shift),
+                deadline_seconds=max(0.0, (row.deadline_seconds or 0.0) + shift),
+            )
         # Fits the machines of the queue.
-        queue_of({**found.fleet, "jobs": list(rows.values())}, Path("/"), known)
+        checked_workload(replace(kept.machine_rows, jobs=tuple(rows.values())), known)
         return add_rows(connection, found.id, rows, now)
 
 
@@ -55,7 +60,7 @@ def _check_before(job: str, other: KeptJob | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class CancelledJob(Record):
     """What became of the wish to cancel a job: `is_over` already, or its scheduler will see to it."""
 
     job: str
@@ -64,7 +69,7 @@ class Cancelled:
     followers: tuple[str, ...]
 
 
-def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[Cancelled], bool]:
+def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[CancelledJob], bool]:
     """Ask that jobs be cancelled; what became of each, and whether a scheduler works on the queue."""
     now = time.time()
     with store.writing() as connection:
@@ -86,7 +91,7 @@ def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[Cancelled
             mine = (queue_jobs.c.queue_id == found.id) & (queue_jobs.c.job == job)
             connection.execute(update(queue_jobs).where(mine).values(**values))
             after = tuple(name for name, one in queue.jobs.items() if job in one.job.after and not one.is_over)
-            told.append(Cancelled(job, at_once, job in started, after))
+            told.append(CancelledJob(job, at_once, job in started, after))
     return told, working
 
 

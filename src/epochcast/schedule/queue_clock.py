@@ -6,14 +6,12 @@ or as people say it ('Friday 18:00', '+6h', 'in 6h'). A duration of `submit_at` 
 when the job is submitted.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from epochcast.decide.plan.deadline import seconds_until
 from epochcast.errors import BadInput
-from epochcast.schedule.workload_file import Refused, name_of
+from epochcast.schedule.queue_document import ClockTime, QueueDocument, QueueJobRow, RefusedJob
 
 FAR_SECONDS = 3e9
 """A century: no clock is asked for times further away."""
@@ -35,9 +33,13 @@ class QueueClock:
             raise BadInput(f"a time {seconds:g} seconds from the start is no time of a clock")
         return self.start_at + timedelta(seconds=round(seconds))
 
+    def at_second(self, seconds: float) -> datetime:
+        """The same without fractions of a second, as answers have it."""
+        return self.at(seconds).replace(microsecond=0)
+
     def text(self, seconds: float) -> str:
         """The same as text: 2026-11-17T09:20:00+01:00."""
-        return self.at(seconds).isoformat(timespec="seconds")
+        return self.at_second(seconds).isoformat()
 
     def seconds(self, moment: datetime) -> float:
         """Seconds from the start until a time."""
@@ -45,73 +47,52 @@ class QueueClock:
 
 
 @dataclass(frozen=True)
-class Timed:
-    """A document whose times are seconds, its clock, and the jobs whose times make no sense."""
+class TimedDocument:
+    """A document whose jobs have their times in seconds, and its clock."""
 
-    document: Mapping[str, Any]
+    document: QueueDocument
     clock: QueueClock
-    refused: tuple[Refused, ...]
 
 
-def timed(document: Mapping[str, Any], at: datetime) -> Timed:
-    """A document with all times in seconds. `at` is now, with its zone."""
-    rows = document.get("jobs")
-    if not isinstance(rows, list):
-        return Timed(document, QueueClock(_start(document, at) or at), ())
-    refused: list[Refused] = []
-    submitted: dict[int, datetime] = {}
-    for place, row in enumerate(rows):
-        if isinstance(row, dict) and "submit_at" in row:
+def with_seconds(document: QueueDocument, at: datetime) -> TimedDocument:
+    """A document with all times in seconds; jobs whose times make no sense are refused. `at` is now, with its zone."""
+    refused: list[RefusedJob] = []
+    submitted: dict[str, datetime] = {}
+    for row in document.jobs:
+        if row.submit_at is not None:
             try:
-                submitted[place] = _time(row["submit_at"], f"submit_at of job {name_of(row, place + 1)!r}", at)
+                submitted[row.id] = _moment(row.submit_at, f"job {row.id!r}: submit_at", at)
             except BadInput as error:
-                refused.append(Refused(name_of(row, place + 1), str(error)))
-    clock = QueueClock(_start(document, at) or min([at, *submitted.values()]).astimezone(at.tzinfo))
-    kept = []
-    for place, row in enumerate(rows):
-        if not isinstance(row, dict):
-            kept.append(row)
-        elif "submit_at" not in row or place in submitted:
+                refused.append(RefusedJob(row.id, str(error)))
+    start = document.start_at
+    clock = QueueClock(
+        (min([at, *submitted.values()]) if start is None else _moment(start, "start_at", at)).astimezone(at.tzinfo)
+    )
+    jobs = []
+    for row in document.jobs:
+        if row.submit_at is None or row.id in submitted:
             try:
-                kept.append(_seconds(row, name_of(row, place + 1), submitted.get(place), clock, at))
+                jobs.append(_in_seconds(row, submitted.get(row.id), clock))
             except BadInput as error:
-                refused.append(Refused(name_of(row, place + 1), str(error)))
-    return Timed({**document, "jobs": kept}, clock, tuple(refused))
+                refused.append(RefusedJob(row.id, str(error)))
+    return TimedDocument(replace(document, jobs=tuple(jobs), refused=(*document.refused, *refused)), clock)
 
 
-def _start(document: Mapping[str, Any], at: datetime) -> datetime | None:
-    """Second 0, in the zone of whoever asks."""
-    told = document.get("start_at")
-    return None if told is None else _time(told, "start_at of the file", at).astimezone(at.tzinfo)
-
-
-def _time(told: Any, what: str, at: datetime) -> datetime:
-    """A time of a file: a date with a time, as TOML has it or as text. Without a zone it is that of `at`."""
-    if isinstance(told, date) and not isinstance(told, datetime):
-        told = datetime(told.year, told.month, told.day)
-    if isinstance(told, datetime):
-        return told if told.tzinfo else told.replace(tzinfo=at.tzinfo)
-    if not isinstance(told, str):
-        raise BadInput(f"{what} is {told!r}; a time like 2026-11-20T18:00 is needed")
+def _moment(time: ClockTime, what: str, at: datetime) -> datetime:
+    """A time of a file; without a zone it is in that of `at`."""
+    if isinstance(time, datetime):
+        return time if time.tzinfo else time.replace(tzinfo=at.tzinfo)
     try:
-        return at + timedelta(seconds=seconds_until(told, at))
+        return at + timedelta(seconds=seconds_until(time, at))
     except (BadInput, OverflowError):
-        raise BadInput(f"{what} is {told!r}; a time like 2026-11-20T18:00 is needed") from None
+        raise BadInput(f"{what} must be a time like 2026-11-20T18:00, got {time!r}") from None
 
 
-def _seconds(
-    row: Mapping[str, Any], name: str, submitted: datetime | None, clock: QueueClock, at: datetime
-) -> Mapping[str, Any]:
+def _in_seconds(row: QueueJobRow, submitted: datetime | None, clock: QueueClock) -> QueueJobRow:
     """A row whose times are seconds."""
-    for word, seconds in (("submit_at", "submit_seconds"), ("deadline", "deadline_seconds")):
-        if word in row and seconds in row:
-            raise BadInput(f"job {name!r} has both {word} and {seconds}: give one of them")
-    changed = {key: value for key, value in row.items() if key not in ("submit_at", "deadline")}
-    if submitted is not None:
-        changed["submit_seconds"] = clock.seconds(submitted)
-    if "deadline" in row:
-        told = changed.get("submit_seconds", 0.0)
-        is_number = isinstance(told, int | float) and not isinstance(told, bool)
-        since = clock.at(told) if is_number else at
-        changed["deadline_seconds"] = clock.seconds(_time(row["deadline"], f"deadline of job {name!r}", since))
-    return changed
+    submit_seconds = row.submit_seconds if submitted is None else clock.seconds(submitted)
+    deadline_seconds = row.deadline_seconds
+    if row.deadline is not None:
+        since = clock.at(submit_seconds)
+        deadline_seconds = clock.seconds(_moment(row.deadline, f"job {row.id!r}: deadline", since))
+    return replace(row, submit_at=None, submit_seconds=submit_seconds, deadline=None, deadline_seconds=deadline_seconds)

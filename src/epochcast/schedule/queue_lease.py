@@ -21,7 +21,7 @@ from epochcast.observe.store.database_tables import queue_jobs, queue_machines, 
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import bounded
 from epochcast.schedule.engines.job_supervisor import start_mark
-from epochcast.schedule.queue_rows import JobStart, KeptQueue, Rented
+from epochcast.schedule.queue_rows import JobStart, KeptMachine, KeptQueue
 from epochcast.schedule.stored_queue import read_queue_rows
 
 HELD_SECONDS = 60.0
@@ -66,7 +66,7 @@ class HeldQueue:
             mine = (queues.c.id == self.id) & (queues.c.holder == self.holder)
             connection.execute(update(queues).where(mine).values(holder=None, held_until_seconds=None))
 
-    def put_start(self, start: JobStart, machine: Rented | None = None, **told: object) -> None:
+    def put_start(self, start: JobStart, machine: KeptMachine | None = None, **told: object) -> None:
         """Write down a new start before the engine is asked, with the machine it begins and how its job stands."""
         values = {
             "queue_id": self.id,
@@ -113,7 +113,7 @@ class HeldQueue:
             connection.execute(update(queue_machines).where(mine).values(returned_at_seconds=now_at_seconds))
 
 
-def _machine_row(machine: Rented) -> dict[str, object]:
+def _machine_row(machine: KeptMachine) -> dict[str, object]:
     return {
         "number": machine.number,
         "node_type": machine.kind.name,

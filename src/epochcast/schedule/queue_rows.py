@@ -8,8 +8,8 @@ engine has it. Times are seconds since 1970, named `…_at_seconds`; a queue's o
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp, log
-from typing import Any
 
+from epochcast.schedule.queue_document import QueueDocument
 from epochcast.schedule.queue_file import JobCommand
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob
 
@@ -84,7 +84,7 @@ class JobStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Rented:
+class KeptMachine:
     """A machine from when the first job was put on it until the last had left; `node` is what the engine calls it."""
 
     number: int
@@ -110,12 +110,13 @@ class KeptQueue:
     seen_at_seconds: float
     jobs: Mapping[str, KeptJob]
     starts: tuple[JobStart, ...] = ()
-    machines: tuple[Rented, ...] = ()
+    machines: tuple[KeptMachine, ...] = ()
     engine: str | None = None
     policy: str | None = None
     holder: str | None = None
     held_until_seconds: float | None = None
-    fleet_document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    machine_rows: QueueDocument = field(default_factory=QueueDocument, repr=False)
+    """Its node types and rules of decisions."""
 
     def seconds(self, at_seconds: float) -> float:
         """On the queue's own clock."""

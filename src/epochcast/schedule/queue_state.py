@@ -93,20 +93,20 @@ class QueueState:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class GpuGrant:
     """What a job gets: a choice, and whether nobody else may be on its machine."""
 
     choice: GpuChoice
     alone: bool = False
 
 
-Decision = Mapping[str, Placed]
+Decision = Mapping[str, GpuGrant]
 """Who runs from now on, and with what; whoever is not named waits."""
 
 
-def kept(state: QueueState) -> dict[str, Placed]:
+def kept(state: QueueState) -> dict[str, GpuGrant]:
     """The decision that changes nothing."""
-    return {one.job.id: Placed(one.choice, one.alone) for one in state.live.values() if one.choice is not None}
+    return {one.job.id: GpuGrant(one.choice, one.alone) for one in state.live.values() if one.choice is not None}
 
 
 def dollars_per_second(machines: Iterable[RentedMachine]) -> float:

@@ -27,7 +27,7 @@ from epochcast.schedule.queue_now import OBSERVED, QueueNow
 from epochcast.schedule.queue_state import LiveJob
 from epochcast.schedule.workload_jobs import GpuChoice
 
-Truth = dict[str, dict[GpuChoice, float]]
+TrueSeconds = dict[str, dict[GpuChoice, float]]
 
 # Nobody has measured enough jobs on enough devices at once to fit these; with both at 0 the ends of a queue, in which
 # errors of many jobs cancel, would be told too surely.
@@ -42,18 +42,18 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class RunTimeLaw:
     """How errors go together; `factor` widens all of them, to see what a wrong law does."""
 
     by_job: float = SHARED_BY_JOB
     by_device: float = SHARED_BY_DEVICE
     factor: float = 1.0
 
-    def draw(self, queue: QueueNow, random: Random) -> Truth:
+    def draw(self, queue: QueueNow, random: Random) -> TrueSeconds:
         """True seconds of every job with every choice."""
         devices = sorted(queue.workload.fleet.by_device)
         of_device = {device: random.gauss(0.0, 1.0) for device in devices}
-        found: Truth = {}
+        found: TrueSeconds = {}
         for job in queue.workload.jobs:
             own = random.gauss(0.0, 1.0)
             rest = {device: random.gauss(0.0, 1.0) for device in devices}
@@ -82,7 +82,7 @@ class Law:
         return found
 
 
-def middle(queue: QueueNow) -> Truth:
+def middle(queue: QueueNow) -> TrueSeconds:
     """What runs take where every forecast is right, and every pace that was seen."""
     paces = {name: one.pace for name, one in queue.state.live.items()}
     return {

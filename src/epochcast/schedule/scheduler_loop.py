@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from threading import Event as Flag
 
 from epochcast.observe.store.store_errors import Unavailable
-from epochcast.schedule.decisions import RunPlan, Target, plan
+from epochcast.schedule.decisions import RunPlan, RunTarget, plan
 from epochcast.schedule.engines.executor import EngineAway, EngineNode, Executor
-from epochcast.schedule.job_launcher import Event, JobLauncher
+from epochcast.schedule.job_launcher import JobLauncher, SchedulerEvent
 from epochcast.schedule.queue_changes import CANCELLED_REASON
 from epochcast.schedule.queue_lease import HeldQueue
-from epochcast.schedule.queue_rows import CANCELLED, FAILED, STARTED, STOPPING, JobStart, KeptQueue, Rented
+from epochcast.schedule.queue_rows import CANCELLED, FAILED, STARTED, STOPPING, JobStart, KeptMachine, KeptQueue
 from epochcast.schedule.simulator import Policy
 from epochcast.schedule.stored_queue import state_of
 
@@ -40,7 +40,7 @@ class Scheduler:
     held: HeldQueue
     engine: Executor
     policy: Policy
-    tell: Callable[[Event], None]
+    tell: Callable[[SchedulerEvent], None]
     manner: LoopOptions = field(default_factory=LoopOptions)
     leave: Flag = field(default_factory=Flag)
     hands: JobLauncher = field(init=False)
@@ -74,7 +74,7 @@ class Scheduler:
         except (EngineAway, Unavailable) as error:
             if self._trouble is None:
                 self.tell(
-                    Event(
+                    SchedulerEvent(
                         time.time(),
                         "away",
                         f"{error}. Jobs keep running; retrying every {self.manner.look_seconds:g} s",
@@ -84,7 +84,7 @@ class Scheduler:
             self.leave.wait(self.manner.look_seconds)
             return None
         if self._trouble is not None:
-            self.tell(Event(time.time(), "back", f"{self.engine.name} and the store answer again"))
+            self.tell(SchedulerEvent(time.time(), "back", f"{self.engine.name} and the store answer again"))
         self._trouble = None
         return queue
 
@@ -118,7 +118,7 @@ class Scheduler:
             if was is not None and was.is_up != node.is_up:
                 word = "up again" if node.is_up else "down"
                 line = f"node {node.name} ({node.node_type}) is {word}"
-                self.tell(Event(now, "node", line, None, {"node": node.name, "is_up": node.is_up}))
+                self.tell(SchedulerEvent(now, "node", line, None, {"node": node.name, "is_up": node.is_up}))
 
     def _cancel(self, queue: KeptQueue, now: float) -> KeptQueue:
         """Cancel who is to be: at once who waits; who runs is asked to save itself and stop first."""
@@ -140,7 +140,7 @@ class Scheduler:
                 how = "failed" if queue.jobs[broken[0]].state == FAILED else "was cancelled"
                 reason = f"it comes after {broken[0]!r}, which {how}"
                 self.held.change_job(name, state=FAILED, ended_at_seconds=now, reason=reason)
-                self.tell(Event(now, "failed", f"{name} will not run: {reason}", name, {"state": FAILED}))
+                self.tell(SchedulerEvent(now, "failed", f"{name} will not run: {reason}", name, {"state": FAILED}))
                 changed = True
         return self._fail_followers(self.held.read(), now) if changed else queue
 
@@ -160,7 +160,7 @@ class Scheduler:
             elif self._number(target) != start.machine:
                 self.hands.stop(queue, start, "moved to another machine", now)
 
-    def _number(self, target: Target) -> int:
+    def _number(self, target: RunTarget) -> int:
         """The number of a target's machine: those of new machines are given when they are taken."""
         return self._numbers.get(target.machine.number, target.machine.number)
 
@@ -185,8 +185,8 @@ class Scheduler:
         return queue
 
     def _place(
-        self, queue: KeptQueue, target: Target, nodes: Sequence[EngineNode] | None, now: float
-    ) -> tuple[Rented, bool] | None:
+        self, queue: KeptQueue, target: RunTarget, nodes: Sequence[EngineNode] | None, now: float
+    ) -> tuple[KeptMachine, bool] | None:
         """The machine for a target and whether it is a new one; None while there is no room."""
         rented = {one.number: one for one in queue.machines if one.returned_at_seconds is None}
         machine = rented.get(self._number(target))
@@ -211,7 +211,7 @@ class Scheduler:
                 used | {one.machine.number for one in self._plan.targets.values()} | set(self._numbers.values())
             )
             self._numbers[target.machine.number] = number
-        return Rented(number, queue.fleet.by_name[target.machine.kind.name], node, now), True
+        return KeptMachine(number, queue.fleet.by_name[target.machine.kind.name], node, now), True
 
     def _return_idle(self, queue: KeptQueue, now: float) -> None:
         """Give machines back that nobody is on and nobody waits for."""

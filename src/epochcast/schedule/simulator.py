@@ -13,8 +13,8 @@ from math import inf
 from random import Random
 from time import perf_counter
 
-from epochcast.schedule.outcome import JobEnd, Rental, SimulationOutcome, Stay
-from epochcast.schedule.progress import Truth, catch_up, tracker_error
+from epochcast.schedule.outcome import JobEnd, JobStay, Rental, SimulationOutcome
+from epochcast.schedule.progress import TrueProgress, catch_up, tracker_error
 from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine, dollars_per_second, kept
 from epochcast.schedule.renting import rent
 from epochcast.schedule.workload_jobs import Incident, QueuedJob, QueueWorkload
@@ -56,7 +56,7 @@ class Simulation:
     rules: SimulationRules = field(default_factory=SimulationRules)
     begin: QueueState | None = None
     state: QueueState = field(init=False)
-    _truth: dict[str, Truth] = field(default_factory=dict, init=False)
+    _truth: dict[str, TrueProgress] = field(default_factory=dict, init=False)
     _running: dict[str, LiveJob] = field(default_factory=dict, init=False)
     _held: dict[str, QueuedJob] = field(default_factory=dict, init=False)
     _ended: set[str] = field(default_factory=set, init=False)
@@ -192,8 +192,8 @@ class Simulation:
             self._tick_at = now + self.rules.every_seconds
         return happened
 
-    def _new_truth(self, job: QueuedJob) -> Truth:
-        truth = Truth(self._submitted)
+    def _new_truth(self, job: QueuedJob) -> TrueProgress:
+        truth = TrueProgress(self._submitted)
         truth.tracker_error = tracker_error(self.rules.seed, job.id, self.rules.tracking_error)
         self._submitted += 1
         self._truth[job.id] = truth
@@ -274,7 +274,7 @@ class Simulation:
         truth.ends_at = inf
         del self._running[one.job.id]
         if now > since:
-            self._outcome.stays.append(Stay(one.job.id, one.machine, one.choice, since, now))
+            self._outcome.stays.append(JobStay(one.job.id, one.machine, one.choice, since, now))
         one.choice = one.machine = None
         one.owed_seconds = 0.0
 

@@ -1,6 +1,6 @@
 """Queues in the store: kept from a file, read back as what a policy sees.
 
-`live_state` is the state of a queue now: what the scheduler wrote down last, and since then every running job went on
+`state_of` is the state of a queue now: what the scheduler wrote down last, and since then every running job went on
 at the pace it had shown.
 """
 
@@ -18,8 +18,9 @@ from epochcast.observe.store.database_tables import queue_jobs, queue_machines, 
 from epochcast.observe.store.insert_rows import or_nothing
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import checked_name
+from epochcast.schedule.queue_document import QueueJobRow, fleet_row, parse_job, row_of
 from epochcast.schedule.queue_file import QueueFile, queue_of
-from epochcast.schedule.queue_rows import ASKED, ENDED, STARTED, WAITING, JobStart, KeptJob, KeptQueue, Rented
+from epochcast.schedule.queue_rows import ASKED, ENDED, STARTED, WAITING, JobStart, KeptJob, KeptMachine, KeptQueue
 from epochcast.schedule.queue_state import LiveJob, QueueState, RentedMachine
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice
 
@@ -34,7 +35,7 @@ def keep_queue(store: Store, name: str, queue: QueueFile, now_at_seconds: float 
     there stay as they are (`changed_jobs`).
     """
     now = time.time() if now_at_seconds is None else now_at_seconds
-    fleet = {key: value for key, value in queue.document.items() if key not in ("jobs", "failures")}
+    fleet = fleet_row(queue.document)
     values = {
         "key": uuid4().hex,
         "name": checked_name(name),
@@ -46,12 +47,12 @@ def keep_queue(store: Store, name: str, queue: QueueFile, now_at_seconds: float 
         connection.execute(or_nothing(connection, queues).values(**values))
         connection.execute(update(queues).where(queues.c.name == name).values(fleet=fleet))
         found = queue_row(connection, name)
-        added = add_rows(connection, found.id, queue.rows(), now)
+        added = add_rows(connection, found.id, queue.rows, now)
         read_queue_rows(connection, name)  # all jobs fit the machines of the file
     return added
 
 
-def add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[str, Any]], now: float) -> list[str]:
+def add_rows(connection: Connection, queue_id: int, rows: Mapping[str, QueueJobRow], now: float) -> list[str]:
     """Add jobs that are not there yet, within a transaction; gives their ids."""
     known = set(connection.execute(select(queue_jobs.c.job).where(queue_jobs.c.queue_id == queue_id)).scalars())
     number = len(known)
@@ -63,9 +64,9 @@ def add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[s
             "queue_id": queue_id,
             "job": job,
             "number": number,
-            "row": row,
+            "row": row_of(row),
             "state": WAITING,
-            "left_fraction": 1.0 - row.get("done_fraction", 0.0),
+            "left_fraction": 1.0 - (row.done_fraction or 0.0),
             "pace": 1.0,
             "is_observed": False,
             "owed_seconds": 0.0,
@@ -84,15 +85,8 @@ def changed_jobs(store: Store, name: str, queue: QueueFile) -> list[str]:
     with store.reading() as connection:
         of = queue_row(connection, name).id
         rows = connection.execute(select(queue_jobs.c.job, queue_jobs.c.row).where(queue_jobs.c.queue_id == of))
-        kept = {row.job: row.row for row in rows}
-    # Forecasts are made anew whenever a file is read; what somebody wrote is what counts.
-    told = {job: _written(row) for job, row in queue.rows().items()}
-    return [job for job, row in told.items() if job in kept and _written(kept[job]) != row]
-
-
-def _written(row: Mapping[str, Any]) -> dict[str, Any]:
-    made = ("run_seconds", "forecast_seconds") if "model" in row else ()
-    return {key: value for key, value in row.items() if key not in made}
+        kept = {row.job: parse_job(row.row, 1) for row in rows}
+    return [job for job, row in queue.rows.items() if job in kept and kept[job] != row]
 
 
 def queue_names(store: Store) -> list[str]:
@@ -152,7 +146,7 @@ def read_queue_rows(connection: Connection, name: str) -> KeptQueue:
         policy=found.policy,
         holder=found.holder,
         held_until_seconds=found.held_until_seconds,
-        fleet_document=found.fleet,
+        machine_rows=replace(queue.document, jobs=()),
     )
 
 
@@ -183,16 +177,11 @@ def _start(row: Row[Any]) -> JobStart:
     )
 
 
-def _rented(row: Row[Any], fleet: Fleet) -> Rented:
+def _rented(row: Row[Any], fleet: Fleet) -> KeptMachine:
     if row.node_type not in fleet.by_name:
         raise BadInput(f"machine {row.number} of the queue is a {row.node_type!r}, which is no node type any more")
     kind = fleet.by_name[row.node_type]
-    return Rented(row.number, kind, row.node, row.rented_at_seconds, row.returned_at_seconds)
-
-
-def live_state(store: Store, name: str, now_at_seconds: float | None = None) -> QueueState:
-    """What a policy sees of a kept queue now."""
-    return state_of(kept_queue(store, name), time.time() if now_at_seconds is None else now_at_seconds)
+    return KeptMachine(row.number, kind, row.node, row.rented_at_seconds, row.returned_at_seconds)
 
 
 def state_of(queue: KeptQueue, now_at_seconds: float) -> QueueState:

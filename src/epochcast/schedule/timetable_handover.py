@@ -13,31 +13,31 @@ from epochcast.decide.handover.skypilot_task import CLOUDS, skypilot
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.machines import find_instance
+from epochcast.schedule.queue_document import RefusedJob
 from epochcast.schedule.timetable import Timetable, TimetableRow
-from epochcast.schedule.workload_file import Refused
 
 Write = Callable[[Request], str]
 
 
 @dataclass(frozen=True)
-class HandedOver:
+class HandoverFiles:
     """Texts by the names of their files, and jobs that have none, with the reason."""
 
     texts: Mapping[str, str]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedJob, ...]
 
 
-def skypilot_tasks(answer: Timetable) -> HandedOver:
+def skypilot_tasks(answer: Timetable) -> HandoverFiles:
     """A task of SkyPilot for each job."""
     return _files(answer, skypilot)
 
 
-def kueue_jobs(answer: Timetable, *, queue: str | None, image: str | None) -> HandedOver:
+def kueue_jobs(answer: Timetable, *, queue: str | None, image: str | None) -> HandoverFiles:
     """A Job of Kubernetes for each job, for a local queue of Kueue."""
     return _files(answer, lambda request: kueue(request, queue=queue, image=image))
 
 
-def _files(answer: Timetable, write: Write) -> HandedOver:
+def _files(answer: Timetable, write: Write) -> HandoverFiles:
     texts: dict[str, str] = {}
     refused = []
     for number, line in enumerate(answer.lines, 1):
@@ -45,8 +45,8 @@ def _files(answer: Timetable, write: Write) -> HandedOver:
             request = _request(answer, line)
             texts[f"{number:03}-{request.name}.yaml"] = write(request)
         except EpochcastError as error:
-            refused.append(Refused(line.job, f"job {line.job!r}: {error}"))
-    return HandedOver(texts, tuple(refused))
+            refused.append(RefusedJob(line.job, f"job {line.job!r}: {error}"))
+    return HandoverFiles(texts, tuple(refused))
 
 
 def _request(answer: Timetable, line: TimetableRow) -> Request:

@@ -12,11 +12,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from math import isfinite
+from typing import Any
 
-from epochcast.base.caching import Cache, Derived, derived_property
+from epochcast.base.caching import Cache, Derived, derived_property, remembered
+from epochcast.base.options import Option, check_fields, option, options_of, required
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
+
+MOST_KINDS = 100
+"""Dataclasses whose declarations are kept; there are about ten."""
+
+
+def check_declared(value: object, what: str = "") -> None:
+    """Check the fields of a new value as they are declared; a message begins with what it is."""
+    try:
+        check_fields(value, _declared(type(value)))
+    except BadInput as error:
+        raise BadInput(f"{what}: {error}" if what else str(error)) from None
+
+
+@remembered(MOST_KINDS)
+def _declared(kind: type) -> tuple[Option, ...]:
+    return options_of(kind)
+
+
+def _undeclared() -> Any:
+    """A field that is no option and has no default."""
+    return field()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,42 +58,22 @@ class GpuChoice:
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """A kind of machine.
+    """A kind of machine. A quota of None is as many as there are nodes."""
 
-    `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A
-    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean. A `slow_fraction` of the machines
-    rented take `slowdown` times as long for everything. `instance` is its name in the catalogue of machines, where it
-    has one.
-    """
-
-    name: str
-    device: str
-    gpus: int
-    dollars_per_hour: float
-    quota: int | None = None
-    boot_seconds: float = 0.0
-    interruptions_per_hour: float = 0.0
-    slow_fraction: float = 0.0
-    slowdown: float = 2.0
+    name: str = required("Name of the node type.")
+    device: str = required("Device of its GPUs.")
+    gpus: int = required("GPUs of one machine.", least=1)
+    dollars_per_hour: float = required("Price of one machine.", unit="dollars per hour", least=0)
+    quota: int | None = option(None, "How many may be rented at a time (in-house: how many there are).", least=0)
+    boot_seconds: float = option(0.0, "From renting a machine until jobs can start on it.", unit="seconds", least=0)
+    interruptions_per_hour: float = option(0.0, "How often a spot machine is taken away, on average.", least=0)
+    slow_fraction: float = option(0.0, "Fraction of the machines that are slow.", least=0, most=1)
+    slowdown: float = option(2.0, "How many times as long everything takes on a slow machine.", least=1)
     is_in_house: bool = False
-    instance: str | None = None
+    instance: str | None = option(None, "Name in the catalogue of machines.")
 
     def __post_init__(self) -> None:
-        what = f"node type {self.name!r}"
-        if self.gpus < 1:
-            raise BadInput(f"{what} has {self.gpus} GPUs; at least 1 is needed")
-        if not (isfinite(self.dollars_per_hour) and self.dollars_per_hour >= 0):
-            raise BadInput(f"{what} costs {self.dollars_per_hour} dollars per hour; a price is at least 0")
-        if self.quota is not None and self.quota < 0:
-            raise BadInput(f"{what} has a quota of {self.quota}; a quota is at least 0")
-        if not (isfinite(self.boot_seconds) and self.boot_seconds >= 0):
-            raise BadInput(f"{what} boots in {self.boot_seconds} seconds; at least 0 is needed")
-        if not (isfinite(self.interruptions_per_hour) and self.interruptions_per_hour >= 0):
-            raise BadInput(f"{what} is taken away {self.interruptions_per_hour} times per hour; at least 0 is needed")
-        if not 0 <= self.slow_fraction <= 1:
-            raise BadInput(f"{what} is slow in {self.slow_fraction} of all cases; a fraction from 0 to 1 is needed")
-        if not (isfinite(self.slowdown) and self.slowdown >= 1):
-            raise BadInput(f"{what} is slow by a factor of {self.slowdown}; at least 1 is needed")
+        check_declared(self, f"node type {self.name!r}")
 
     @property
     def dollars_per_second(self) -> float:
@@ -81,32 +83,26 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """One job of the queue, as a policy knows it.
+    """One job of the queue, as a policy knows it. `seconds` are forecasts of the whole run, for choices that fit it."""
 
-    `seconds` are forecasts of the whole run for every choice on which it fits; `restart_seconds` are added whenever it
-    is stopped and started again, moved or resized; `checkpoint_seconds` is the time between two savings, which a
-    failure may cost (0: progress is never lost). `after` are jobs that must end before it joins the queue.
-    """
-
-    id: str
-    submit_seconds: float
-    deadline_seconds: float
-    tardiness_dollars_per_second: float
-    seconds: Mapping[GpuChoice, Interval]
-    restart_seconds: float = 0.0
-    checkpoint_seconds: float = 0.0
+    id: str = required("Name of the job.")
+    submit_seconds: float = required("When the job is submitted.", unit="seconds", least=0)
+    deadline_seconds: float = required("When the job should end.", unit="seconds")
+    tardiness_dollars_per_second: float = required("Cost of lateness.", unit="dollars per second", least=0)
+    seconds: Mapping[GpuChoice, Interval] = _undeclared()
+    restart_seconds: float = option(
+        0.0, "Added whenever the job is stopped and started again, moved or resized.", unit="seconds", least=0
+    )
+    checkpoint_seconds: float = option(
+        0.0, "Time between two checkpoints, which a failure may cost [default: progress is never lost].", least=0
+    )
     is_preemptible: bool = True
-    priority: float | None = None
-    budget_dollars: float | None = None
-    after: tuple[str, ...] = ()
+    priority: float | None = option(None, "Importance; larger goes first [default: the cost of lateness].")
+    budget_dollars: float | None = option(None, "Most that its GPUs may cost.", unit="dollars", above=0)
+    after: tuple[str, ...] = option((), "Jobs that must end before this one starts.")
 
     def __post_init__(self) -> None:
-        for name in ("submit_seconds", "tardiness_dollars_per_second", "restart_seconds", "checkpoint_seconds"):
-            value = getattr(self, name)
-            if not (isfinite(value) and value >= 0):
-                raise BadInput(f"job {self.id!r}: {name} is {value}; a number of at least 0 is needed")
-        if not isfinite(self.deadline_seconds):
-            raise BadInput(f"job {self.id!r}: deadline_seconds is {self.deadline_seconds}; a finite number is needed")
+        check_declared(self, f"job {self.id!r}")
         if self.deadline_seconds < self.submit_seconds:
             raise BadInput(
                 f"job {self.id!r}: its deadline ({self.deadline_seconds:g} s) is before it is submitted "
@@ -208,29 +204,25 @@ class QueueWorkload:
 class MachineFailure:
     """At a time a machine dies: that of the given number among those rented (modulo), or one of a type."""
 
-    at_seconds: float
-    machine: int = 0
-    node_type: str | None = None
+    at_seconds: float = required("When it happens.", unit="seconds", least=0)
+    machine: int = option(0, "Which of the rented machines, by number.", least=0)
+    node_type: str | None = option(None, "Node type of the machine.")
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
-            raise BadInput(f"a failure at {self.at_seconds} seconds; a number of at least 0 is needed")
+        check_declared(self, "a failure")
 
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
     """At a time a machine becomes slow, and stays so while it is rented; which one, as for a failure."""
 
-    at_seconds: float
-    slowdown: float
-    machine: int = 0
-    node_type: str | None = None
+    at_seconds: float = required("When it happens.", unit="seconds", least=0)
+    slowdown: float = required("How many times as long everything takes from then on.", least=1)
+    machine: int = option(0, "Which of the rented machines, by number.", least=0)
+    node_type: str | None = option(None, "Node type of the machine.")
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
-            raise BadInput(f"a straggler at {self.at_seconds} seconds; a number of at least 0 is needed")
-        if not (isfinite(self.slowdown) and self.slowdown >= 1):
-            raise BadInput(f"a straggler that is {self.slowdown} times as slow; at least 1 is needed")
+        check_declared(self, "a straggler")
 
 
 Incident = MachineFailure | Straggler

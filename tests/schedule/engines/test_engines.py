@@ -13,13 +13,13 @@ from tests.schedule.engines.conftest import Place, until
 
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.schedule.engines.executor import Order
-from epochcast.schedule.job_launcher import Event
+from epochcast.schedule.engines.executor import StartOrder
+from epochcast.schedule.job_launcher import SchedulerEvent
 from epochcast.schedule.queue_changes import cancel
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_lease import take_queue
 from epochcast.schedule.queue_rows import KeptQueue
-from epochcast.schedule.queue_state import Decision, Placed, QueueState
+from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState
 from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 from epochcast.schedule.stored_queue import keep_queue, kept_queue
 from epochcast.schedule.workload_jobs import GpuChoice
@@ -43,7 +43,7 @@ class Wishes:
         self.wishes = dict(wishes)
 
     def __call__(self, state: QueueState) -> Decision:
-        return {job: Placed(choice) for job, choice in self.wishes.items() if job in state.live}
+        return {job: GpuGrant(choice) for job, choice in self.wishes.items() if job in state.live}
 
 
 def training(name: str, steps: int = 40, pause: float = 0.02, **more: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Story:
     """A queue in a store of its own, and schedulers that come and go."""
 
     def __init__(self, place: Place, folder: Path, *jobs: Mapping[str, Any]) -> None:
-        self.place, self.folder, self.events = place, folder, list[Event]()
+        self.place, self.folder, self.events = place, folder, list[SchedulerEvent]()
         self.store: Store = open_store(str(folder / "store.db"))
         keep_queue(self.store, "q", queue_of(document(*jobs), folder))
 
@@ -147,7 +147,7 @@ def test_jobs_are_cancelled_whether_they_run_or_wait(place: Place, folder: Path)
 def test_a_start_that_was_asked_for_and_not_written_down_is_adopted(place: Place, folder: Path) -> None:
     story = Story(place, folder, training("a", steps=20))
     scheduler = story.scheduler(Wishes(a=K1))
-    asked: list[Order] = []
+    asked: list[StartOrder] = []
 
     class Dying:
         """The engine, in a scheduler that dies when the engine has answered."""
@@ -155,7 +155,7 @@ def test_a_start_that_was_asked_for_and_not_written_down_is_adopted(place: Place
         def __getattr__(self, name: str) -> Any:
             return getattr(place.engine, name)
 
-        def start(self, order: Order) -> str:
+        def start(self, order: StartOrder) -> str:
             asked.append(order)
             place.engine.start(order)
             raise Crash
@@ -184,7 +184,7 @@ def test_a_start_that_was_written_down_and_not_asked_for_is_made_up_for(place: P
         def __getattr__(self, name: str) -> Any:
             return getattr(place.engine, name)
 
-        def start(self, order: Order) -> str:
+        def start(self, order: StartOrder) -> str:
             raise Crash
 
     scheduler.hands.engine = Dead()

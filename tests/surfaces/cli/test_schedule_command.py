@@ -97,10 +97,10 @@ def test_the_policies_are_listed(command: Command) -> None:
     [
         ("schedule simulate no.json", "cannot read no.json"),
         ("schedule simulate {queue} --policy atc_rolout", "near: atc_rollout"),
-        ("schedule simulate {queue} --policy ,", "names no policy"),
+        ("schedule simulate {queue} --policy ,", "policies must name a policy"),
         ("schedule simulate {queue} --preemption maybe", "with, without or both"),
-        ("schedule simulate {queue} --error -1", "from 0 to 3"),
-        ("schedule simulate {queue} --every 0s", "more than 0"),
+        ("schedule simulate {queue} --error -1", "--error must be at least 0, got -1"),
+        ("schedule simulate {queue} --every 0s", "--every must be above 0"),
         ("schedule simulate {queue} --gantt g.doc", "known endings"),
         ("schedule simulate {queue} --machines {queue}", "--machines is for a trace"),
         ("schedule simulate {trace}", "say on which machines"),

@@ -54,7 +54,8 @@ def test_plan_has_the_contract_and_times_with_a_zone(command: Command, queue: Pa
     assert second["waits_for"] == ["first"]
     assert datetime.fromisoformat(second["start_at"]) == datetime.fromisoformat("2026-11-17T09:30:00+01:00")
     assert body["machines"][0]["node_type"] == "v1" and body["machines"][0]["count"] == 1
-    assert body["dollars_low"] <= body["dollars"] <= body["dollars_high"]
+    between = body["dollars_interval"]
+    assert between["low"] <= body["dollars"] == between["mid"] <= between["high"]
 
 
 def test_queue_has_the_contract_and_one_job_can_be_asked_for(command: Command, queue: Path) -> None:
@@ -208,9 +209,9 @@ def test_a_queue_that_is_run_is_planned_from_the_store(
         ("schedule plan no.json", "cannot read no.json"),
         ("schedule plan {queue} --policy atc_rolout", "near: atc_rollout"),
         ("schedule plan {queue} --preemption both", "with or without"),
-        ("schedule plan {queue} --draws 0", "draws must be from 1"),
-        ("schedule plan {queue} --every 0s", "must be more than 0"),
-        ("schedule plan {queue} --error 9", "from 0 to 3"),
+        ("schedule plan {queue} --draws 0", "--draws must be at least 1, got 0"),
+        ("schedule plan {queue} --every 0s", "--every must be above 0"),
+        ("schedule plan {queue} --error 9", "--error must be at most 3, got 9"),
         ("schedule plan {queue} --budget 0", "above 0"),
         ("schedule plan {queue} --at someday", "'someday' is not a time"),
         ("schedule plan {queue} --gantt g.doc", "known endings"),

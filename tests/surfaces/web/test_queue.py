@@ -42,6 +42,10 @@ def test_a_queue_that_is_sent_is_planned_and_played(client: httpx.Client) -> Non
     planned = client.post("/api/v1/schedule/plan", json=QUEUE)
     assert planned.status_code == 200, planned.text
     assert [line["job"] for line in planned.json()["timetable"]] == ["a", "b"]
+    asked = client.post("/api/v1/schedule/plan", json={**QUEUE, "policy": "edf", "draws": 5}).json()
+    assert (asked["policy"], asked["draws"]) == ("edf", 5)
+    refused = client.post("/api/v1/schedule/plan", json={**QUEUE, "draws": 0})
+    assert refused.status_code == 422 and "draws must be at least 1, got 0" in refused.json()["detail"]
     played = client.post("/api/v1/schedule/simulate", json={**QUEUE, "policies": ["fifo", "edf"]}).json()
     assert set(played["policies"]) == {"fifo", "edf"} and played["policies"]["fifo"]["jobs"] == 2
 

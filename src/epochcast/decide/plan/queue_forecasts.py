@@ -1,20 +1,20 @@
-"""Jobs of a queue that say what they train: our forecast fills in their seconds, device by device and GPUs by GPUs.
+"""Forecasts for a job of a queue: how long it runs on every device and number of GPUs that the queue may rent.
 
-A row with `model` has the options of a job beside it; one with `job` names a job of the nearest `epochcast.toml`, whose
-options count where the row has none. Every node type is asked with 1, 2, 4, … and all of its GPUs, within one machine.
-What does not fit in memory is left out and told. Of node types with the same device the smallest that holds the GPUs
+A job has its own options, or names a job of the nearest `epochcast.toml`, whose options count where it has none. Every
+machine is tried with 1, 2, 4, … and all of its GPUs. Of machines with the same device the smallest that holds the GPUs
 says how they are joined. A device and numbers of GPUs in `epochcast.toml` do not count: the queue chooses them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from epochcast.base.options import Option
 from epochcast.decide.plan.offers import Offer
-from epochcast.errors import BadInput, EpochcastError, UnknownOption
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.machines import find_instance
+from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
@@ -25,137 +25,106 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 from epochcast.units import show_bytes
 
-Row = Mapping[str, Any]
-
 _JOB_NAMES = frozenset(one.name for one in JOB_OPTIONS if one.name != "reference")
 # The queue chooses the device and how many; a job says how they work together.
-PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS) - {"device", "gpus", "nodes", "dollars_per_gpu_hour"}
-OPTION_NAMES = _JOB_NAMES | PLACE_NAMES
+_PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS) - {"device", "gpus", "nodes", "dollars_per_gpu_hour"}
+QUEUE_JOB_OPTIONS: Mapping[str, Option] = {name: OPTIONS[name] for name in _JOB_NAMES | _PLACE_NAMES}
+"""What a job of a queue may say about its training."""
 
 
-@dataclass(frozen=True)
-class ForecastQueue:
-    """A document whose jobs all have seconds, what was left out of these, and jobs without an answer."""
+@dataclass(frozen=True, slots=True)
+class TrainedJob:
+    """What a job of a queue trains, how it is spread over GPUs, and how many GPUs it may have."""
 
-    document: Mapping[str, Any]
-    notes: tuple[str, ...]
-    refused: tuple[tuple[str, str], ...]
-
-
-def with_forecasts(
-    document: Mapping[str, Any],
-    folder: Path,
-    session: Session,
-    progress: Callable[[int, int], None] | None = None,
-) -> ForecastQueue:
-    """A document with `forecast_seconds` for jobs that say what they train. Files are looked for in `folder`."""
-    rows, types = document.get("jobs"), document.get("node_types")
-    if not isinstance(rows, list) or not isinstance(types, list):
-        return ForecastQueue(document, (), ())
-    boxes = [row for row in types if isinstance(row, dict)]
-    kept: list[Any] = []
-    notes: list[str] = []
-    refused: list[tuple[str, str]] = []
-    for place, row in enumerate(rows):
-        if progress is not None:
-            progress(place, len(rows))
-        if not isinstance(row, dict) or ("model" not in row and "job" not in row):
-            kept.append(row)
-            continue
-        name = str(row.get("id", row.get("job", f"row {place + 1}")))
-        try:
-            filled, left_out = _filled(row, name, boxes, folder, session)
-        except EpochcastError as error:
-            refused.append((name, f"job {name!r}: {error}"))
-            continue
-        kept.append(filled)
-        notes += left_out
-    return ForecastQueue({**document, "jobs": kept}, tuple(notes), tuple(refused))
+    job: Job
+    where: Where
+    min_gpus: int
+    max_gpus: int
 
 
-def _filled(row: Row, name: str, boxes: Sequence[Row], folder: Path, session: Session) -> tuple[Row, list[str]]:
-    """A row with seconds, and what it does not fit on."""
-    for key in ("run_seconds", "forecast_seconds"):
-        if key in row:
-            raise BadInput(f"it has {key}, and a model to forecast it by: give one of them")
-    job, where, options = _asked(row, folder)
-    seconds: dict[str, dict[str, list[float]]] = {}
-    left_out: list[str] = []
-    for device, gpus, where_there in _places(boxes, row, where):
-        told = _seconds(job, where_there, session)
-        if isinstance(told, str):
-            left_out.append(f"job {name!r} is not planned on {gpus} × {device}: {told}")
-        else:
-            seconds.setdefault(device, {})[str(gpus)] = told
-    if not seconds:
-        raise BadInput("it fits nowhere" + "".join(f"; {note.partition(' planned ')[2]}" for note in left_out[-1:]))
-    kept = {key: value for key, value in row.items() if key not in options and key != "job"}
-    return {**kept, "id": name, "forecast_seconds": seconds}, left_out
+@dataclass(frozen=True, slots=True)
+class MachineKind:
+    """A machine that a queue may rent; `instance` is its name in the catalogue."""
+
+    device: str
+    gpus: int
+    instance: str | None = None
 
 
-def _seconds(job: Job, place: Callable[[Job, Session], Placement], session: Session) -> list[float] | str:
-    """Low, middle and high of the whole job at a place; or why it cannot run there."""
-    session.model(job)  # a fault of the model is the job's, wherever it runs
-    try:
-        answer = forecast_job(job, place(job, session), session)
-    except EpochcastError as error:
-        return str(error)
-    if answer.total_seconds is None:
-        raise BadInput("how long it takes is not known: give a dataset or samples, and epochs")
-    if answer.fits is False:
-        return _memory(answer)
-    total = answer.total_seconds
-    return [total.low, total.mid, total.high]
+@dataclass(frozen=True, slots=True)
+class GpuForecast:
+    """How long a job runs on GPUs of one machine; where it cannot run there, `refusal` says why."""
+
+    device: str
+    gpus: int
+    seconds: Interval | None
+    refusal: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.gpus} × {self.device}"
 
 
-def _asked(row: Row, folder: Path) -> tuple[Job, Where, frozenset[str]]:
-    """The job of a row, how it is spread over GPUs, and which of its keys said so."""
-    own = {key: OPTIONS[key].read(value) for key, value in row.items() if key in OPTION_NAMES}
-    given: dict[str, Any] = {}
-    if "job" in row:
-        if not isinstance(row["job"], str):
-            raise BadInput(f"job is {row['job']!r}; the name of a job of epochcast.toml is needed")
-        named = read_job(row["job"], find_job_file(folder)).given
-        given = {key: value for key, value in named.items() if key in OPTION_NAMES}
+def trained_job(
+    options: Mapping[str, Any], job_name: str | None, folder: Path, min_gpus: int, max_gpus: int
+) -> TrainedJob:
+    """A job by its options and by its name in a job file. Files are looked for in `folder`."""
+    own = dict(options)
+    named: Mapping[str, Any] = {}
+    if job_name is not None:
+        named = read_job(job_name, find_job_file(folder)).given
+        named = {key: value for key, value in named.items() if key in QUEUE_JOB_OPTIONS}
     elif isinstance(own["model"], str):
         own["model"] = beside(own["model"], folder)
-    options = {**without_replaced(given, own), **own}
-    for key in options:
-        if key not in OPTION_NAMES:
-            raise UnknownOption(key, OPTION_NAMES)
-    job = Job(**{key: value for key, value in options.items() if key in _JOB_NAMES})
-    where = Where(**{key: value for key, value in options.items() if key in PLACE_NAMES})
-    return job, where, frozenset(own)
+    given = {**without_replaced(named, own), **own}
+    job = Job(**{key: value for key, value in given.items() if key in _JOB_NAMES})
+    where = Where(**{key: value for key, value in given.items() if key in _PLACE_NAMES})
+    return TrainedJob(job, where, min_gpus, max_gpus)
 
 
-def _places(
-    boxes: Sequence[Row], row: Row, where: Where
-) -> Iterator[tuple[str, int, Callable[[Job, Session], Placement]]]:
+def forecast_on_machines(
+    trained: TrainedJob, machines: Sequence[MachineKind], session: Session
+) -> tuple[GpuForecast, ...]:
+    """A forecast for every number of GPUs of every device; refused where the job fits nowhere."""
+    forecasts = tuple(_forecast(trained, machine, gpus, session) for machine, gpus in _places(trained, machines))
+    if all(forecast.seconds is None for forecast in forecasts):
+        raise BadInput("it fits nowhere" + "".join(f"; on {last}: {last.refusal}" for last in forecasts[-1:]))
+    return forecasts
+
+
+def _forecast(trained: TrainedJob, machine: MachineKind, gpus: int, session: Session) -> GpuForecast:
+    session.model(trained.job)  # a fault of the model is the job's, wherever it runs
+    try:
+        forecast = forecast_job(trained.job, _placement(trained, machine, gpus, session), session)
+    except EpochcastError as error:
+        return GpuForecast(machine.device, gpus, None, str(error))
+    total = forecast.total_seconds
+    if total is None:
+        raise BadInput("how long it takes is not known: give a dataset or samples, and epochs")
+    if forecast.fits is False:
+        return GpuForecast(machine.device, gpus, None, _memory(forecast))
+    return GpuForecast(machine.device, gpus, Interval(total.low, total.mid, total.high))
+
+
+def _places(trained: TrainedJob, machines: Sequence[MachineKind]) -> Iterator[tuple[MachineKind, int]]:
     """Every number of GPUs of every device, within one machine; the fewest first."""
-    least, most = row.get("min_gpus", 1), row.get("max_gpus", 10**6)
     seen: set[tuple[str, int]] = set()
-    usable = [box for box in boxes if isinstance(box.get("gpus"), int) and isinstance(box.get("device"), str)]
-    for box in sorted(usable, key=lambda box: int(box["gpus"])):
-        size, device = int(box["gpus"]), str(box["device"])
-        counts = sorted({*(2**n for n in range(size.bit_length())), size})
-        for gpus in counts:
-            is_allowed = isinstance(least, int) and isinstance(most, int) and least <= gpus <= most
-            if is_allowed and (device, gpus) not in seen:
-                seen.add((device, gpus))
-                yield device, gpus, partial(_placement, box, gpus, where)
+    for machine in sorted(machines, key=lambda machine: machine.gpus):
+        for gpus in sorted({*(2**n for n in range(machine.gpus.bit_length())), machine.gpus}):
+            if trained.min_gpus <= gpus <= trained.max_gpus and (machine.device, gpus) not in seen:
+                seen.add((machine.device, gpus))
+                yield machine, gpus
 
 
-def _placement(box: Row, gpus: int, where: Where, job: Job, session: Session) -> Placement:
+def _placement(trained: TrainedJob, machine: MachineKind, gpus: int, session: Session) -> Placement:
     """So many GPUs of a machine; one of the catalogue says how they are joined, unless the job does."""
-    if box.get("instance") is None or where.link is not None or where.topology is not None:
-        strategy = where.strategy if gpus > 1 else None
-        there = replace(where, device=str(box["device"]), gpus=gpus, strategy=strategy)
-        return placement_of(there, job, session)
-    offer = Offer(find_instance(str(box["instance"])))
+    where = trained.where
     strategy = where.strategy if gpus > 1 else None
-    if gpus == offer.gpus:
-        return replace(offer.placement(strategy), host=where.found_host())
-    return replace(placed(offer.device, gpus, 1, strategy), host=where.found_host())
+    if machine.instance is None or where.link is not None or where.topology is not None:
+        there = replace(where, device=machine.device, gpus=gpus, strategy=strategy)
+        return placement_of(there, trained.job, session)
+    offer = Offer(find_instance(machine.instance))
+    whole = offer.placement(strategy) if gpus == offer.gpus else placed(offer.device, gpus, 1, strategy)
+    return replace(whole, host=where.found_host())
 
 
 def _memory(answer: Forecast) -> str:

@@ -32,7 +32,7 @@ class EngineRefuses(EpochcastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StartOrder:
     """A start, as an engine is asked for it. `node` is None where any node of the type will do."""
 
     key: str
@@ -116,19 +116,19 @@ class Executor(Protocol):
     def name(self) -> str:
         """As the command line has it."""
 
-    def start(self, order: Order) -> str:
+    def start(self, order: StartOrder) -> str:
         """Start a job, once for every key; gives the engine's own name of it."""
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
+    def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """How starts stand, by their keys; those that the engine has never heard of are left out."""
 
-    def stop(self, order: Order) -> None:
+    def stop(self, order: StartOrder) -> None:
         """Ask a job to save itself and end: SIGTERM. Returns at once; a job that is over already stays so."""
 
-    def kill(self, order: Order) -> None:
+    def kill(self, order: StartOrder) -> None:
         """End a job at once."""
 
-    def fetch_log(self, order: Order) -> None:
+    def fetch_log(self, order: StartOrder) -> None:
         """Bring the file of the log up to date, where the job does not write it by itself."""
 
     def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:

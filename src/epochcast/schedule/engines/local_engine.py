@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from epochcast.schedule.engines import job_supervisor as supervisor
-from epochcast.schedule.engines.executor import OVER, RUNNING, EngineNode, EngineRefuses, Order, StartState
+from epochcast.schedule.engines.executor import OVER, RUNNING, EngineNode, EngineRefuses, StartOrder, StartState
 
 # How long a supervisor may take to begin: an interpreter without site packages, on a busy machine.
 BEGIN_SECONDS = 30.0
@@ -33,7 +33,7 @@ class LocalEngine:
         if os.name != "posix":
             raise EngineRefuses("the local engine needs signals and sessions of Linux or macOS")
 
-    def start(self, order: Order) -> str:
+    def start(self, order: StartOrder) -> str:
         """Start a job and wait until it has begun; gives the number of its process."""
         order.make_folders()
         if order.started() is None:
@@ -45,7 +45,7 @@ class LocalEngine:
             time.sleep(0.01)
         return str(told["pid"])
 
-    def _spawn(self, order: Order) -> None:
+    def _spawn(self, order: StartOrder) -> None:
         taken = {number for numbers in self._gpus.values() for number in numbers}
         free = (number for number in range(len(taken) + order.choice.gpus) if number not in taken)
         gpus = tuple(number for number, _ in zip(free, range(order.choice.gpus), strict=False))
@@ -65,7 +65,7 @@ class LocalEngine:
             raise EngineRefuses(f"the process of {order.job!r} did not begin; its log: {order.log}")
         self._gpus[order.key] = gpus
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
+    def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """From the files that jobs leave, and the processes that are there."""
         found = {}
         for order in orders:
@@ -84,21 +84,21 @@ class LocalEngine:
             found[order.key] = StartState(str(told.get("pid", "")), OVER, code, code is None, reason)
         return found
 
-    def stop(self, order: Order) -> None:
+    def stop(self, order: StartOrder) -> None:
         """SIGTERM to the job and all that it started."""
         self._signal(order, signal.SIGTERM)
 
-    def kill(self, order: Order) -> None:
+    def kill(self, order: StartOrder) -> None:
         """SIGKILL, to the supervisor as well."""
         self._signal(order, signal.SIGKILL)
 
-    def _signal(self, order: Order, kind: signal.Signals) -> None:
+    def _signal(self, order: StartOrder, kind: signal.Signals) -> None:
         told = order.started()
         if told and order.exit_code() is None and _is_alive(told):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(int(told["pid"]), kind)
 
-    def fetch_log(self, order: Order) -> None:
+    def fetch_log(self, order: StartOrder) -> None:
         """The job writes it by itself."""
 
     def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:

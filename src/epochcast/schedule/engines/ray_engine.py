@@ -28,7 +28,7 @@ from epochcast.schedule.engines.executor import (
     EngineAway,
     EngineNode,
     EngineRefuses,
-    Order,
+    StartOrder,
     StartState,
 )
 
@@ -55,7 +55,7 @@ class RayEngine:
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise EngineAway(f"no Ray dashboard answers at {self.address}: {_line(error)}") from None
 
-    def start(self, order: Order) -> str:
+    def start(self, order: StartOrder) -> str:
         """Submit; gives the submission's id, which is the key."""
         order.make_folders()
         if order.key in self._known():
@@ -80,7 +80,7 @@ class RayEngine:
             raise self._away(error) from None
         return order.key
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
+    def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """What the Jobs API lists."""
         known = self._known()
         return {order.key: _seen(known[order.key]) for order in orders if order.key in known}
@@ -91,7 +91,7 @@ class RayEngine:
         except (OSError, RuntimeError) as error:
             raise self._away(error) from None
 
-    def stop(self, order: Order) -> None:
+    def stop(self, order: StartOrder) -> None:
         """SIGTERM by Ray, and SIGKILL after the seconds of grace that the submission named."""
         try:
             self._client.stop_job(order.key)
@@ -100,11 +100,11 @@ class RayEngine:
         except OSError as error:
             raise self._away(error) from None
 
-    def kill(self, order: Order) -> None:
+    def kill(self, order: StartOrder) -> None:
         """Ray does so by itself when the grace is over."""
         self.stop(order)
 
-    def fetch_log(self, order: Order) -> None:
+    def fetch_log(self, order: StartOrder) -> None:
         """Append what is new to the file here."""
         try:
             told: str = self._client.get_job_logs(order.key)
@@ -142,7 +142,7 @@ class RayEngine:
         return EngineAway(f"the Ray dashboard at {self.address} does not answer: {_line(error)}")
 
 
-def _words(order: Order) -> tuple[str, ...]:
+def _words(order: StartOrder) -> tuple[str, ...]:
     """The command, for a program of Ray within a process that holds its placement group."""
     if not order.has_ray_workers:
         return order.command
@@ -152,7 +152,7 @@ def _words(order: Order) -> tuple[str, ...]:
     return sys.executable, "-P", "-u", str(Path(ray_group.__file__)), json.dumps(about), *order.command
 
 
-def _env(order: Order) -> dict[str, str]:
+def _env(order: StartOrder) -> dict[str, str]:
     grace = {"RAY_JOB_STOP_WAIT_TIME_S": str(ceil(order.grace_seconds))}
     group = {"EPOCHCAST_PLACEMENT_GROUP": order.key, "EPOCHCAST_RAY_NAMESPACE": ray_group.NAMESPACE}
     return {**order.env, **grace, **(group if order.has_ray_workers else {})}

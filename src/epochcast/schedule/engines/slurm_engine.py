@@ -20,7 +20,7 @@ from epochcast.schedule.engines.executor import (
     EngineAway,
     EngineNode,
     EngineRefuses,
-    Order,
+    StartOrder,
     StartState,
 )
 
@@ -42,7 +42,7 @@ class SlurmEngine:
     options: tuple[str, ...] = ()
     name: str = "slurm"
 
-    def start(self, order: Order) -> str:
+    def start(self, order: StartOrder) -> str:
         """sbatch; gives the number of the job."""
         order.make_folders()
         words = [
@@ -63,7 +63,7 @@ class SlurmEngine:
         ]
         return _run(words, script(order)).strip().partition(";")[0]
 
-    def look(self, orders: Sequence[Order]) -> Mapping[str, StartState]:
+    def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """From squeue, and from what jobs left behind where Slurm has forgotten them."""
         rows: dict[str, list[tuple[str, str]]] = {}
         for line in _run(["squeue", "--noheader", "--states=all", "--format=%i|%T|%k"]).splitlines():
@@ -71,7 +71,7 @@ class SlurmEngine:
             rows.setdefault(comment.strip(), []).append((number, state))
         return {order.key: seen for order in orders if (seen := self._seen(order, rows.get(order.key, []))) is not None}
 
-    def _seen(self, order: Order, rows: Sequence[tuple[str, str]]) -> StartState | None:
+    def _seen(self, order: StartOrder, rows: Sequence[tuple[str, str]]) -> StartState | None:
         told = order.started()
         owner = None if told is None else str(told.get("pid", ""))
         for number, state in rows:
@@ -99,19 +99,19 @@ class SlurmEngine:
         if state in _WAITS:
             _run(["scancel", number])
 
-    def stop(self, order: Order) -> None:
+    def stop(self, order: StartOrder) -> None:
         """SIGTERM to all processes of the job; one that waits is taken out of Slurm's queue."""
         if order.engine_id is not None:
             _run(["scancel", "--state=PENDING", order.engine_id], fails=False)
             _run(["scancel", "--signal=TERM", "--full", "--state=RUNNING", order.engine_id], fails=False)
 
-    def kill(self, order: Order) -> None:
+    def kill(self, order: StartOrder) -> None:
         """SIGKILL, then Slurm cancels what is left."""
         if order.engine_id is not None:
             _run(["scancel", "--signal=KILL", "--full", order.engine_id], fails=False)
             _run(["scancel", order.engine_id], fails=False)
 
-    def fetch_log(self, order: Order) -> None:
+    def fetch_log(self, order: StartOrder) -> None:
         """The job writes it by itself, into the shared folder."""
 
     def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:
@@ -129,7 +129,7 @@ class SlurmEngine:
         """Nothing is held."""
 
 
-def script(order: Order) -> str:
+def script(order: StartOrder) -> str:
     """The batch script: begins once per key, and keeps the exit code though a signal may reach the shell, too."""
     started, exit_file = shlex.quote(str(order.started_file)), shlex.quote(str(order.exit_file))
     mine = shlex.quote(f"{order.started_file}.") + "$SLURM_JOB_ID"

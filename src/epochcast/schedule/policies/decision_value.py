@@ -15,7 +15,7 @@ WAITING = 1e-3
 
 
 @dataclass(frozen=True)
-class Proxy:
+class DecisionCosts:
     """Dollars of every job with every choice now, and of waiting until something ends."""
 
     run_dollars: dict[str, dict[GpuChoice, float]]
@@ -30,7 +30,7 @@ class Proxy:
         return total
 
 
-def proxy(state: QueueState, resizes: bool = True, gpu_dollars_per_second: float = 0.0) -> Proxy:
+def proxy(state: QueueState, resizes: bool = True, gpu_dollars_per_second: float = 0.0) -> DecisionCosts:
     """Of a state; without `resizes` who has run keeps its choice; `gpu_dollars_per_second` is a price on top."""
     wait_seconds = _until_next_end(state)
     run: dict[str, dict[GpuChoice, float]] = {}
@@ -42,7 +42,7 @@ def proxy(state: QueueState, resizes: bool = True, gpu_dollars_per_second: float
         least = min(_dollars(state, one, c, wait_seconds, gpu_dollars_per_second) for c in choices)
         # A job with time to spare could as well run now: what is free is not left idle.
         wait[name] = least * (1 + WAITING) + WAITING
-    return Proxy(run, wait)
+    return DecisionCosts(run, wait)
 
 
 def _dollars(state: QueueState, one: LiveJob, choice: GpuChoice, delay_seconds: float, on_top: float) -> float:

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from epochcast.errors import MissingExtra
 from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.policies.ordered_policies import packable
-from epochcast.schedule.policies.state_arrays import IMPOSSIBLE_SECONDS, Arrays, arrays
-from epochcast.schedule.queue_state import Decision, Placed, QueueState, kept
+from epochcast.schedule.policies.state_arrays import IMPOSSIBLE_SECONDS, StateArrays, arrays
+from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState, kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class MaxMin:
             wanted = np.argsort(-(shares[row] + 1e-6 * speed[row]), kind="stable")
             for choice in wanted:
                 if told.whole[row, choice] < IMPOSSIBLE_SECONDS and room.take(told.choices[choice]):
-                    decision[told.names[row]] = Placed(told.choices[choice])
+                    decision[told.names[row]] = GpuGrant(told.choices[choice])
                     break
         return packable(state, decision, [told.names[row] for row in reversed(order)])
 
 
-def _speed(told: Arrays) -> npt.NDArray[np.float64]:
+def _speed(told: StateArrays) -> npt.NDArray[np.float64]:
     """Of every choice, relative to the job's fastest; 0 where it cannot run."""
     possible = told.whole < IMPOSSIBLE_SECONDS
     return np.where(possible, told.whole.min(axis=1, keepdims=True) / told.whole, 0.0)
 
 
-def _shares(told: Arrays) -> npt.NDArray[np.float64]:
+def _shares(told: StateArrays) -> npt.NDArray[np.float64]:
     try:
         from scipy.optimize import linprog
         from scipy.sparse import csr_array, hstack, kron, vstack

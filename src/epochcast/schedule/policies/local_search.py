@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from random import Random
 
 from epochcast.schedule.free_gpus import FreeGpus
-from epochcast.schedule.policies.decision_value import Proxy, proxy
+from epochcast.schedule.policies.decision_value import DecisionCosts, proxy
 from epochcast.schedule.policies.ordered_policies import SharedMachines, cheapest_in_time, packable, slack
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, kept
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
 from epochcast.schedule.workload_jobs import GpuChoice
 
 TRIES = 30
@@ -103,7 +103,9 @@ class PathRelinking:
         return packable(state, best, sorted(set(best) - set(start)))
 
 
-def _path(state: QueueState, start: dict[str, Placed], goal: Decision, worth: Proxy) -> Iterator[dict[str, Placed]]:
+def _path(
+    state: QueueState, start: dict[str, GpuGrant], goal: Decision, worth: DecisionCosts
+) -> Iterator[dict[str, GpuGrant]]:
     """Decisions from one towards another: every time the change of one job that is best and has room."""
     here = dict(start)
     while True:
@@ -121,7 +123,7 @@ def _path(state: QueueState, start: dict[str, Placed], goal: Decision, worth: Pr
         yield here
 
 
-def _split(state: QueueState, stops: bool) -> tuple[dict[str, Placed], list[LiveJob]]:
+def _split(state: QueueState, stops: bool) -> tuple[dict[str, GpuGrant], list[LiveJob]]:
     """Who stays as it is, and who is placed anew."""
     base = {n: p for n, p in kept(state).items() if not stops or not state.live[n].job.is_preemptible}
     return base, [one for name, one in state.live.items() if name not in base]
@@ -135,8 +137,8 @@ def _open_choices(state: QueueState, one: LiveJob, resizes: bool) -> list[GpuCho
 
 
 def _construct(
-    state: QueueState, base: dict[str, Placed], order: list[LiveJob], resizes: bool, random: Random
-) -> dict[str, Placed]:
+    state: QueueState, base: dict[str, GpuGrant], order: list[LiveJob], resizes: bool, random: Random
+) -> dict[str, GpuGrant]:
     decision = dict(base)
     room = FreeGpus(state, decision)
     for one in order:
@@ -145,32 +147,32 @@ def _construct(
             choices = [choices[1], choices[0], *choices[2:]]
         choice = next((c for c in choices if room.take(c)), None)
         if choice is not None:
-            decision[one.job.id] = Placed(choice)
+            decision[one.job.id] = GpuGrant(choice)
     packable(state, decision, [one.job.id for one in reversed(order)])
     return decision
 
 
 def _neighbours(
-    state: QueueState, decision: dict[str, Placed], free: list[LiveJob], resizes: bool, worth: Proxy
-) -> Iterator[dict[str, Placed]]:
+    state: QueueState, decision: dict[str, GpuGrant], free: list[LiveJob], resizes: bool, worth: DecisionCosts
+) -> Iterator[dict[str, GpuGrant]]:
     """All decisions one change away that pack and are better."""
     now = worth.dollars(decision)
     waiting = [one for one in free if one.job.id not in decision]
     for one in free:
         name = one.job.id
         for choice in _open_choices(state, one, resizes):
-            changed = {**decision, name: Placed(choice)}
+            changed = {**decision, name: GpuGrant(choice)}
             if worth.dollars(changed) < now and _has_room(state, changed):
                 yield changed
         if name not in decision:
             continue
         for other in waiting:
             for choice in _open_choices(state, other, resizes)[:2]:
-                changed = {n: p for n, p in decision.items() if n != name} | {other.job.id: Placed(choice)}
+                changed = {n: p for n, p in decision.items() if n != name} | {other.job.id: GpuGrant(choice)}
                 if worth.dollars(changed) < now and _has_room(state, changed):
                     yield changed
 
 
-def _has_room(state: QueueState, decision: dict[str, Placed]) -> bool:
+def _has_room(state: QueueState, decision: dict[str, GpuGrant]) -> bool:
     room = FreeGpus(state, {})
     return all(room.take(placed.choice) for placed in sorted(decision.values(), key=lambda placed: -placed.choice.gpus))

@@ -18,7 +18,7 @@ import numpy as np
 from epochcast.errors import EpochcastError, MissingExtra
 from epochcast.schedule.policies.decision_value import proxy
 from epochcast.schedule.policies.ordered_policies import packable
-from epochcast.schedule.queue_state import Decision, Placed, QueueState
+from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType
 
 
@@ -113,7 +113,7 @@ def _quotas(fleet: Fleet) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class OneShot:
+class MilpPolicy:
     """The program's decision at every event."""
 
     stops: bool = True
@@ -130,7 +130,7 @@ class OneShot:
         # Machines are paid through their GPUs; a whisper of a price keeps idle ones away.
         machines = {kind.name: 1e-9 * kind.gpus for kind in state.fleet.types}
         chosen = best_choices(state.fleet, run, wait, machines)
-        decision = {name: Placed(choice) for name, choice in chosen.items()}
+        decision = {name: GpuGrant(choice) for name, choice in chosen.items()}
         return packable(state, decision, sorted(chosen, key=lambda name: run[name][chosen[name]], reverse=True))
 
     def _is_held(self, state: QueueState, name: str) -> bool:

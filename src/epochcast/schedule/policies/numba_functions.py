@@ -2,7 +2,8 @@
 
 The result is kept on disk, beside the source or in the user's cache folder (`NUMBA_CACHE_DIR` names another); where
 nothing can be written it is made anew in every process. Numba asks the file of a function whether it changed, and not
-the files of what it calls: who edits `dispatching` touches `kernel`.
+the files of what it calls: who edits `atc_dispatch` touches `atc_rollout_kernel`. What is on disk names the classes
+that functions take: who renames one renames the modules as well, otherwise an upgrade cannot read what it finds.
 """
 
 from collections.abc import Callable
@@ -21,22 +22,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def compiled(function: F) -> F:
     """The function, compiled; division by zero gives infinity, as in numpy."""
-    made: Any
+    dispatcher: Any
     try:
-        made = njit(cache=True, error_model="numpy")(function)
+        dispatcher = njit(cache=True, error_model="numpy")(function)
     except RuntimeError:  # no folder to keep it in
-        made = njit(error_model="numpy")(function)
-    ready: F = made
+        dispatcher = njit(error_model="numpy")(function)
+    ready: F = dispatcher
     return ready
 
 
-def is_kept(made: Any) -> bool:
+def is_kept(dispatcher: Any) -> bool:
     """Whether a compiled function is ready, in this process or on disk."""
-    if made.signatures:
+    if dispatcher.signatures:
         return True
-    folder = made.stats.cache_path
+    folder = dispatcher.stats.cache_path
     if folder is None:
         return False
-    source = Path(made.py_func.__code__.co_filename)
-    index = Path(folder).glob(f"{source.stem}.{made.py_func.__name__}-*.nbi")
+    source = Path(dispatcher.py_func.__code__.co_filename)
+    index = Path(folder).glob(f"{source.stem}.{dispatcher.py_func.__name__}-*.nbi")
     return any(file.stat().st_mtime >= source.stat().st_mtime for file in index)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from epochcast.schedule.free_gpus import FreeGpus
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState, kept
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.workload_jobs import GpuChoice, NodeType
 
@@ -98,7 +98,7 @@ class WholeMachines:
             for choice, kinds in _machines_for(state, one):
                 kind = next((k for k in kinds if k.quota is None or taken.get(k.name, 0) < k.quota), None)
                 if kind is not None:
-                    decision[one.job.id] = Placed(choice, alone=True)
+                    decision[one.job.id] = GpuGrant(choice, alone=True)
                     taken[kind.name] = taken.get(kind.name, 0) + 1
                     free -= 1
                     break
@@ -145,7 +145,7 @@ class SharedMachines:
         for one in ranked:
             choice = next((c for c in self._choices(state, one) if room.take(c)), None)
             if choice is not None:
-                decision[one.job.id] = Placed(choice)
+                decision[one.job.id] = GpuGrant(choice)
         return packable(state, decision, [one.job.id for one in reversed(ranked)])
 
     def _stays(self, one: LiveJob) -> bool:
@@ -158,7 +158,7 @@ class SharedMachines:
         return [choice for choice in choices if choice == one.last_choice]
 
 
-def packable(state: QueueState, decision: dict[str, Placed], expendable: list[str]) -> Decision:
+def packable(state: QueueState, decision: dict[str, GpuGrant], expendable: list[str]) -> Decision:
     """The decision, less the first of `expendable` until machines can be rented.
 
     Those that stay put may be in the way. Where nobody stays put and sizes nest (1, 2, 4 …), what `FreeGpus` found

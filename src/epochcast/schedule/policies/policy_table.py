@@ -1,4 +1,6 @@
-"""All policies by name. Every one goes through `schedule.policy_contract`."""
+"""All policies by name. To add one, write its module and an entry here; tests put every entry through
+`schedule.policy_contract`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -6,7 +8,7 @@ from dataclasses import dataclass
 from epochcast.errors import UnknownName
 from epochcast.schedule.policies.fairness import MaxMin
 from epochcast.schedule.policies.local_search import Greedy, LocalSearch, PathRelinking, RandomGreedy
-from epochcast.schedule.policies.milp import OneShot
+from epochcast.schedule.policies.milp import MilpPolicy
 from epochcast.schedule.policies.ordered_policies import (
     SharedMachines,
     WholeMachines,
@@ -19,12 +21,12 @@ from epochcast.schedule.policies.ordered_policies import (
     unfairness,
 )
 from epochcast.schedule.policies.robust import Robust
-from epochcast.schedule.policies.rollout import Index, RollOut
+from epochcast.schedule.policies.rollout import AtcIndex, RollOut
 from epochcast.schedule.simulator import Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Switches:
+class PolicyPermissions:
     """What a policy may do to running jobs, and its seed."""
 
     stops: bool = True
@@ -34,19 +36,18 @@ class Switches:
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A policy of the table.
+    """A policy of the table: what it does in a line, and how it is made.
 
-    What it does in a line, and how it is made. `always_keeps`: it never stops a job, whatever is asked; `is_compiled`:
-    its first decision compiles it, where nothing is kept from before.
+    `always_keeps`: it never stops a job, whatever is asked. `is_compiled`: its first decision compiles it, unless that
+    was kept. `make_quick` makes the same with a fraction of the work per decision, for simulated runs.
     """
 
     about: str
-    make: Callable[[Switches], Policy]
+    make: Callable[[PolicyPermissions], Policy]
     always_keeps: bool = False
     is_compiled: bool = False
+    make_quick: Callable[[PolicyPermissions], Policy] | None = None
 
-
-DEFAULT = "atc_rollout"
 
 POLICIES: Mapping[str, PolicyEntry] = {
     "fifo": PolicyEntry("first come, whole machines", lambda s: WholeMachines(submission), True),
@@ -63,25 +64,29 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "path_relinking": PolicyEntry(
         "local search, then towards other good decisions", lambda s: PathRelinking(s.stops, s.resizes, s.seed)
     ),
-    "atc": PolicyEntry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes), is_compiled=True),
+    "atc": PolicyEntry("apparent tardiness cost", lambda s: AtcIndex(not s.stops, s.resizes), is_compiled=True),
     "atc_rollout": PolicyEntry(
         "apparent tardiness cost, played to the end",
         lambda s: RollOut(not s.stops, s.resizes, seed=s.seed),
         is_compiled=True,
+        make_quick=lambda s: RollOut(not s.stops, s.resizes, perturbed=0, seed=s.seed),
     ),
     "atc_rollout_robust": PolicyEntry(
         "the same with the high ends of forecasts",
         lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed)),
         is_compiled=True,
+        make_quick=lambda s: Robust(RollOut(not s.stops, s.resizes, perturbed=0, seed=s.seed)),
     ),
-    "milp": PolicyEntry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
+    "milp": PolicyEntry("one decision as an integer program", lambda s: MilpPolicy(s.stops, s.resizes)),
     "edf_shared_robust": PolicyEntry(
         "edf_shared with the high ends of forecasts", lambda s: Robust(SharedMachines(deadline)), True
     ),
     "greedy_robust": PolicyEntry(
         "greedy with the high ends of forecasts", lambda s: Robust(Greedy(s.stops, s.resizes))
     ),
-    "milp_robust": PolicyEntry("milp with the high ends of forecasts", lambda s: Robust(OneShot(s.stops, s.resizes))),
+    "milp_robust": PolicyEntry(
+        "milp with the high ends of forecasts", lambda s: Robust(MilpPolicy(s.stops, s.resizes))
+    ),
     "max_min": PolicyEntry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
     "finish_time_fairness": PolicyEntry(
         "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)
@@ -94,14 +99,14 @@ def will_compile(names: Iterable[str]) -> bool:
     """Whether the first decision of one of these policies takes some seconds more, for compiling it."""
     if not any(name in POLICIES and POLICIES[name].is_compiled for name in names):
         return False
+    from epochcast.schedule.policies.atc_rollout_kernel import roll_out
     from epochcast.schedule.policies.numba_functions import is_kept
-    from epochcast.schedule.policies.rollout_kernel import roll_out
 
     return not is_kept(roll_out)
 
 
-def policy_named(name: str, switches: Switches | None = None) -> Policy:
+def policy_named(name: str, switches: PolicyPermissions | None = None) -> Policy:
     """A policy of the table."""
     if name not in POLICIES:
         raise UnknownName("policy", name, POLICIES)
-    return POLICIES[name].make(switches or Switches())
+    return POLICIES[name].make(switches or PolicyPermissions())

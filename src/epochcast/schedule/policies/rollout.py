@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from epochcast.schedule.policies.ordered_policies import packable
-from epochcast.schedule.policies.state_arrays import Arrays, arrays
-from epochcast.schedule.queue_state import Decision, Placed, QueueState
+from epochcast.schedule.policies.state_arrays import StateArrays, arrays
+from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState
 
 if TYPE_CHECKING:
-    from epochcast.schedule.policies.dispatch import Way
+    from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 
 Setting = tuple[float, float, float, float]
 """Congestion, look-ahead, loss by waiting, patience."""
@@ -100,7 +100,7 @@ class RollOut:
 
 
 @dataclass(slots=True)
-class Index:
+class AtcIndex:
     """One setting without roll-outs: apparent tardiness cost as it is."""
 
     keeps: bool = False
@@ -110,7 +110,7 @@ class Index:
 
     def __call__(self, state: QueueState) -> Decision:
         """Who comes first by the index."""
-        from epochcast.schedule.policies.dispatch import FAR, first_decision
+        from epochcast.schedule.policies.atc_dispatch import FAR, first_decision
 
         told = arrays(state, self.keeps, self.resizes)
         chosen = np.empty(len(told.whole), np.int64)
@@ -120,7 +120,7 @@ class Index:
         return _packed(state, told, chosen)
 
 
-def _packed(state: QueueState, told: Arrays, chosen: npt.NDArray[np.int64]) -> Decision:
+def _packed(state: QueueState, told: StateArrays, chosen: npt.NDArray[np.int64]) -> Decision:
     """The decision that machines can be rented for: of those that would start now the last are left out first."""
     decision = dict(told.decision(chosen))
     starting = [name for name in reversed(decision) if state.live[name].choice is None]
@@ -147,22 +147,22 @@ def with_reserve(state: QueueState, decision: Decision, gpus: float) -> tuple[De
     return {name: placed for name, placed in decision.items() if name not in held}, wake
 
 
-def _spare_seconds(state: QueueState, name: str, placed: Placed) -> float:
+def _spare_seconds(state: QueueState, name: str, placed: GpuGrant) -> float:
     """How much later a job could begin and still be in time."""
     one = state.live[name]
     return one.job.deadline_seconds - state.seconds - one.seconds_left(placed.choice)
 
 
-def _way(setting: Setting, may_change: bool, keeps: bool, by_slack: bool = False) -> "Way":
-    from epochcast.schedule.policies.dispatch import Way
+def _way(setting: Setting, may_change: bool, keeps: bool, by_slack: bool = False) -> "RollOutSetting":
+    from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 
-    return Way(*setting, may_change, keeps, by_slack)
+    return RollOutSetting(*setting, may_change, keeps, by_slack)
 
 
 class _Best:
     """The best roll-out so far."""
 
-    def __init__(self, told: Arrays) -> None:
+    def __init__(self, told: StateArrays) -> None:
         self.told, self.queue, self.place = told, told.queue(), told.place()
         self.dollars, self.work = np.inf, 0
         self.noise = np.ones(len(told.whole))
@@ -170,10 +170,10 @@ class _Best:
         self.way = _way(SETTINGS[0], True, False)
         self.wake_seconds: float | None = None
 
-    def try_out(self, way: "Way", noise: npt.NDArray[np.float64]) -> None:
+    def try_out(self, way: "RollOutSetting", noise: npt.NDArray[np.float64]) -> None:
         """Play a way to the end; keep its first decision if nothing was cheaper."""
-        from epochcast.schedule.policies.dispatch import FAR
-        from epochcast.schedule.policies.rollout_kernel import roll_out
+        from epochcast.schedule.policies.atc_dispatch import FAR
+        from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 
         first = np.empty(len(self.chosen), np.int64)
         dollars, wake, work = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)

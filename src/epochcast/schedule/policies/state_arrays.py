@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epochcast.schedule.queue_state import Decision, LiveJob, Placed, QueueState
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType
 
 if TYPE_CHECKING:
-    from epochcast.schedule.policies.dispatch import DispatchPlaces, DispatchQueue
+    from epochcast.schedule.policies.atc_dispatch import DispatchPlaces, DispatchQueue
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ IMPOSSIBLE_SECONDS = 1e30
 
 
 @dataclass(frozen=True, slots=True)
-class Arrays:
+class StateArrays:
     """Rows are jobs in order of submission, columns of `whole` are choices; `now_on` is −1 for who waits.
 
     `device` is the pool of a choice; `size` and `quota` are of pools; `is_limited`: some quota binds.
@@ -55,7 +55,7 @@ class Arrays:
 
     def queue(self) -> "DispatchQueue":
         """The jobs, as the compiled functions take them."""
-        from epochcast.schedule.policies.dispatch import DispatchQueue
+        from epochcast.schedule.policies.atc_dispatch import DispatchQueue
 
         fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
         least = (self.whole * self.rate).min(axis=1)
@@ -78,17 +78,17 @@ class Arrays:
 
     def place(self) -> "DispatchPlaces":
         """The choices and the machines, as the compiled functions take them."""
-        from epochcast.schedule.policies.dispatch import DispatchPlaces
+        from epochcast.schedule.policies.atc_dispatch import DispatchPlaces
 
         return DispatchPlaces(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
 
     def decision(self, chosen: Whole) -> Decision:
         """Choices by number as a decision."""
         named = zip(self.names, chosen, strict=True)
-        return {name: Placed(self.choices[choice]) for name, choice in named if choice >= 0}
+        return {name: GpuGrant(self.choices[choice]) for name, choice in named if choice >= 0}
 
 
-def arrays(state: QueueState, keeps: bool = False, resizes: bool = True) -> Arrays:
+def arrays(state: QueueState, keeps: bool = False, resizes: bool = True) -> StateArrays:
     """The live jobs.
 
     `keeps`: who runs is held to what it has; without `resizes` a job that has run keeps its choice.
@@ -101,7 +101,7 @@ def arrays(state: QueueState, keeps: bool = False, resizes: bool = True) -> Arra
     size = np.array([pool.size for pool in pools], np.int64)
     quota = np.array([pool.machines for pool in pools], np.int64)
     most = np.sort(size.repeat(quota))[::-1][: fleet.nodes]
-    return Arrays(
+    return StateArrays(
         names=tuple(one.job.id for one in live),
         choices=tuple(choice for choice, _ in columns),
         now=state.seconds,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from epochcast.schedule.outcome import Rental, SimulationOutcome, Stay
+from epochcast.schedule.outcome import JobStay, Rental, SimulationOutcome
 from epochcast.schedule.policy_comparison import PolicyComparison
 from epochcast.surfaces.charts.chart_file import altair_module
 
@@ -47,7 +47,7 @@ def gantt(outcome: SimulationOutcome, deadlines: Mapping[str, float], title: str
     )
 
 
-def _on_gpus(outcome: SimulationOutcome) -> Iterator[tuple[Stay, int, list[int]]]:
+def _on_gpus(outcome: SimulationOutcome) -> Iterator[tuple[JobStay, int, list[int]]]:
     """Every stay with its place and the GPUs there: the first that are free."""
     places = _places(outcome.rentals)
     free_at: dict[tuple[int, int], float] = {}

@@ -40,10 +40,10 @@ def instances(
         if clouds or devices or regions:
             raise BadInput(f"options go behind the command: epochcast instances {context.invoked_subcommand} …")
         return 0
+    from epochcast.base.current_time import now
     from epochcast.decide.plan.offers import rentable
     from epochcast.decide.scaling import names_in
     from epochcast.hardware.machines import instances as all_instances
-    from epochcast.surfaces.cli.current_time import now
 
     every = sorted({one.cloud for one in all_instances()})
     rows = rentable(
@@ -113,8 +113,8 @@ def add(
     as_json: Json = False,
 ) -> int:
     """Add or replace your own machine, by hourly price or by purchase price."""
+    from epochcast.base.current_time import now
     from epochcast.hardware.own_machines import Description, add_machine, own_machine
-    from epochcast.surfaces.cli.current_time import now
     from epochcast.units import parse_bytes
 
     host_memory_bytes = None if memory is None else parse_bytes(memory)

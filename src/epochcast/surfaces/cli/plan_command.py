@@ -117,13 +117,13 @@ def plan(
 ) -> int:
     """Choose what to rent, by deadline or budget. Shows the time-cost frontier."""
     from epochcast import api
+    from epochcast.base.current_time import now
     from epochcast.decide.plan.billing import Extras
     from epochcast.decide.plan.deadline import deadline_seconds
     from epochcast.decide.plan.offers import gpu_counts
     from epochcast.decide.plan.plan_options import augment_epochs_in
     from epochcast.decide.plan.plan_search import strategies_in
     from epochcast.decide.scaling import names_in
-    from epochcast.surfaces.cli.current_time import now
     from epochcast.units import parse_bytes, parse_seconds
 
     if budget is not None and not 0 < budget < float("inf"):

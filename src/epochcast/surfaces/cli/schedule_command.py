@@ -1,22 +1,23 @@
 """`epochcast schedule simulate`: a queue of jobs on machines that can be rented, under one policy or many."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from epochcast.errors import BadInput
+from epochcast.schedule.schedule_request import SimulationRequest
 from epochcast.surfaces.cli.command_line import FORECASTS, Explain, Json, Wide, app, show, telling, wrote
 from epochcast.surfaces.cli.evaluate_command import progress_bar
+from epochcast.surfaces.cli.request_flags import request_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epochcast.queues import ReadQueue
     from epochcast.schedule.policy_comparison import PolicyComparison
-    from epochcast.schedule.workload_file import Refused
+    from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.workload_jobs import QueueWorkload
 
 schedule_app = typer.Typer(
@@ -29,10 +30,13 @@ schedule_app = typer.Typer(
 app.add_typer(schedule_app, name="schedule", rich_help_panel=FORECASTS)
 
 
-@schedule_app.command(
-    epilog="Example: epochcast schedule simulate queue.json --policy fifo,edf,atc_rollout --gantt q.png"
+@request_command(
+    SimulationRequest,
+    app=schedule_app,
+    epilog="Example: epochcast schedule simulate queue.json --policy fifo,edf,atc_rollout --gantt q.png",
 )
 def simulate(
+    request: SimulationRequest,
     file: Annotated[
         Path,
         typer.Argument(
@@ -41,25 +45,9 @@ def simulate(
             show_default=False,
         ),
     ],
-    policy: Annotated[str, typer.Option(help="Policies to compare; all for every one there is.")] = "atc_rollout",
-    preemption: Annotated[
-        str, typer.Option(help="Whether running jobs may be stopped and resized: with, without, or both.")
-    ] = "with",
-    resizing: Annotated[
-        bool, typer.Option(help="Whether a preempted job may continue on another machine or number of GPUs.")
-    ] = True,
-    every: Annotated[
-        str | None, typer.Option(help="Decide at least this often, like 10min, besides at events.")
-    ] = None,
     machines: Annotated[
         Path | None, typer.Option(help="For a trace: a file with nodes and node_types; deadlines are drawn.")
     ] = None,
-    error: Annotated[float, typer.Option(help="Forecasts err by exp(σz), one z per job: σ, like 0.3.")] = 0.0,
-    reestimate: Annotated[
-        bool, typer.Option("--reestimate", help="Let the progress of running jobs correct their forecasts.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="For what is drawn at random.")] = 0,
-    bound: Annotated[bool, typer.Option(help="Solve for the lower bound, too.")] = True,
     gantt: Annotated[
         Path | None, typer.Option(help="Draw who ran where under the last policy: .png, .svg, .html.")
     ] = None,
@@ -69,40 +57,19 @@ def simulate(
     as_json: Json = False,
 ) -> int:
     """Compare scheduling policies on a workload: cost of machines and lateness, with a lower bound."""
-    from epochcast.schedule.policies.policy_table import Switches
-    from epochcast.schedule.policy_comparison import compare
+    from epochcast.schedule.policy_comparison import compare_policies, policy_names
     from epochcast.schedule.workload_file import with_error
-    from epochcast.units import parse_seconds
 
     for path in (gantt, plot):
         if path is not None:
             from epochcast.surfaces import charts
 
             charts.check_chart_path(path)
-    allowed = {"with": (True,), "without": (False,), "both": (True, False)}
-    if preemption not in allowed:
-        raise BadInput(f"--preemption is with, without or both, not {preemption!r}")
-    every_seconds = None if every is None else parse_seconds(every, "--every", unit="min")
-    if every_seconds is not None and every_seconds <= 0:
-        raise BadInput(f"--every must be more than 0, got {every}")
-    if not 0 <= error <= 3:
-        raise BadInput(f"--error is a spread from 0 to 3, got {error:g}")
-    read = _read(file, machines, seed)
-    workload = with_error(read.workload, error, seed) if error else read.workload
-    rules = replace(read.rules, reestimate=reestimate, seed=seed, tracking_error=1.0)
-    if every_seconds is not None:
-        rules = replace(rules, every_seconds=every_seconds)
-    names = _policies(policy)
-    tell_compiling(names)
+    tell_compiling(policy_names(request))
+    read = _read(file, machines, request.seed)
+    workload = with_error(read.workload, request.error, request.seed) if request.error else read.workload
     with progress_bar("simulating") as progress:
-        answer = compare(
-            workload,
-            names,
-            [Switches(may, may and resizing, seed) for may in allowed[preemption]],
-            rules,
-            bound,
-            progress,
-        )
+        answer = compare_policies(workload, request, read.rules, progress)
     _draw(answer, workload, gantt, plot)
 
     def view() -> Any:
@@ -124,7 +91,7 @@ def tell_compiling(policies: "Sequence[str]") -> None:
         sys.stderr.write("epochcast: compiling the scheduling policy (about 15 s, once)\n")
 
 
-def tell_refused(refused: "Sequence[Refused]", file: Path | None) -> int:
+def tell_refused(refused: "Sequence[RefusedJob]", file: Path | None) -> int:
     """A line for each job that was left out; bad input where there is one."""
     for one in refused:
         where = f"{file}: " if file is not None else ""
@@ -146,24 +113,9 @@ def policies(as_json: Json = False) -> int:
     return 0
 
 
-def _policies(names: str) -> list[str]:
-    from epochcast.errors import UnknownName
-    from epochcast.schedule.policies.policy_table import POLICIES
-
-    if names == "all":
-        return list(POLICIES)
-    found = [name.strip() for name in names.split(",") if name.strip()]
-    if not found:
-        raise BadInput("--policy names no policy")
-    for name in found:
-        if name not in POLICIES:
-            raise UnknownName("policy", name, POLICIES)
-    return list(dict.fromkeys(found))
-
-
 def _read(file: Path, machines: Path | None, seed: int) -> "ReadQueue":
+    from epochcast.base.current_time import now
     from epochcast.queues import read_queue, read_traced
-    from epochcast.surfaces.cli.current_time import now
 
     if file.suffix.lower() == ".csv":
         if machines is None:

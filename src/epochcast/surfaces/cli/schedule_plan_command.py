@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.errors import BadInput, OverLimit
+from epochcast.schedule.schedule_request import DEFAULT_POLICY, ScheduleRequest
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show, wrote
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.handover_options import Image, Queue
+from epochcast.surfaces.cli.request_flags import request_command
 from epochcast.surfaces.cli.schedule_command import schedule_app, tell_compiling, tell_refused
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from epochcast.queues import QueueView
+    from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.timetable import Timetable
-    from epochcast.schedule.workload_file import Refused
 
 QueueFile = Annotated[
     Path | None,
@@ -31,38 +33,18 @@ QueueFile = Annotated[
 RunName = Annotated[
     str | None, typer.Option("--run", help="A queue that `schedule run` works off, by its name in the store.")
 ]
-At = Annotated[str | None, typer.Option("--at", help="As of this time instead of now, like 2026-11-17T09:00.")]
-Policy = Annotated[
-    str | None,
-    typer.Option("--policy", help="Who decides, see `epochcast schedule policies`; atc_rollout, or that of the run."),
-]
-Preemption = Annotated[
-    str, typer.Option("--preemption", help="Whether running jobs may be stopped and resized: with or without.")
-]
-Every = Annotated[
-    str | None, typer.Option("--every", help="Decide at least this often, like 10min, besides at events.")
-]
-Error = Annotated[
-    float | None, typer.Option("--error", help="Seconds without an interval err by exp(σz): σ, like 0.2.")
-]
-Draws = Annotated[int, typer.Option("--draws", help="How many draws of the true run times the intervals are made of.")]
-Seed = Annotated[int, typer.Option("--seed", help="For what is drawn at random.")]
 
 
-@schedule_app.command(
+@request_command(
+    ScheduleRequest,
+    app=schedule_app,
     epilog="Examples: epochcast schedule plan queue.toml · epochcast schedule plan queue.toml --gantt plan.png "
-    "--skypilot tasks/"
+    "--skypilot tasks/",
 )
 def plan(
+    request: ScheduleRequest,
     queue: QueueFile = None,
     run: RunName = None,
-    at: At = None,
-    policy: Policy = None,
-    preemption: Preemption = "with",
-    every: Every = None,
-    error: Error = None,
-    draws: Draws = 99,
-    seed: Seed = 0,
     deadline: Annotated[
         str | None,
         typer.Option(help="Exit with code 3 if the last job may end later, like 'Friday 18:00'."),
@@ -85,7 +67,7 @@ def plan(
     as_json: Json = False,
 ) -> int:
     """Plan a queue: which job runs where and when, on which machines, at what cost."""
-    from epochcast.surfaces.cli.current_time import now
+    from epochcast.base.current_time import now
 
     if gantt is not None:
         from epochcast.surfaces import charts
@@ -95,9 +77,8 @@ def plan(
         raise BadInput("a job of Kueue needs its local queue and its container image: give --queue and --image")
     if budget is not None and not 0 < budget < float("inf"):
         raise BadInput(f"--budget must be a number of dollars above 0, got {budget:g}")
-    moment = _moment(at)
-    answer = _timetable(_view(queue, run, moment, error, database), policy, preemption, every, draws, seed)
-    exceeded = _exceeded(answer, _until(deadline, moment if at else now()), budget)
+    answer = _timetable(request, queue, run, database)
+    exceeded = _exceeded(answer, _until(deadline, request.at or now()), budget)
     if gantt is not None and answer.lines:
         from epochcast.surfaces import charts
 
@@ -117,29 +98,23 @@ def plan(
     return code or (OverLimit.exit_code if exceeded else 0)
 
 
-@schedule_app.command(
-    "queue",
+@request_command(
+    ScheduleRequest,
+    app=schedule_app,
     epilog="Examples: epochcast schedule queue queue.toml · epochcast schedule queue --run lab --job imagenet",
 )
-def queue_command(
+def queue(
+    request: ScheduleRequest,
     queue: QueueFile = None,
     run: RunName = None,
     job: Annotated[str | None, typer.Option(help="Only this job.")] = None,
-    at: At = None,
-    policy: Policy = None,
-    preemption: Preemption = "with",
-    every: Every = None,
-    error: Error = None,
-    draws: Draws = 99,
-    seed: Seed = 0,
     database: Database = None,
     explain: Explain = False,
     wide: Wide = False,
     as_json: Json = False,
 ) -> int:
     """List queued jobs: position, start time with an interval, and what each waits for."""
-    view = _view(queue, run, _moment(at), error, database)
-    answer = _timetable(view, policy, preemption, every, draws, seed)
+    answer = _timetable(request, queue, run, database)
     refused = [one for one in answer.refused if job in (None, one.job)]
     lines = answer.jobs if job is None else () if refused else (answer.line(job),)
 
@@ -148,27 +123,8 @@ def queue_command(
 
         return render.queue(answer, lines)
 
-    show(answer.queue_dict(lines), as_json, drawn, explain=explain, wide=wide)
+    show(answer.listing(lines).as_dict(), as_json, drawn, explain=explain, wide=wide)
     return tell_refused(refused, queue)
-
-
-def _moment(at: str | None) -> "datetime":
-    """The time of the plan: now, or what was asked for, in its own zone where it has one."""
-    from datetime import datetime, timedelta
-
-    from epochcast.decide.plan.deadline import seconds_until
-    from epochcast.surfaces.cli.current_time import now
-
-    moment = now()
-    if at is None:
-        return moment
-    try:
-        told = datetime.fromisoformat(at)
-    except ValueError:
-        told = None
-    if told is not None and told.tzinfo is not None:
-        return told
-    return moment + timedelta(seconds=seconds_until(at, moment, "--at"))
 
 
 def _until(deadline: str | None, moment: "datetime") -> "datetime | None":
@@ -200,21 +156,13 @@ def _view(
         return kept_view(store, run, at)
 
 
-def _timetable(
-    view: "QueueView", policy: str | None, preemption: str, every: str | None, draws: int, seed: int
-) -> "Timetable":
-    from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-    from epochcast.schedule.projection import ProjectionOptions
-    from epochcast.units import parse_seconds
+def _timetable(request: ScheduleRequest, queue: Path | None, run: str | None, database: str | None) -> "Timetable":
+    from epochcast.base.current_time import now
 
-    if preemption not in ("with", "without"):
-        raise BadInput(f"--preemption is with or without, not {preemption!r}")
-    may = preemption == "with"
-    every_seconds = None if every is None else parse_seconds(every, "--every", unit="min")
-    asked = ProjectionOptions(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
-    tell_compiling([asked.policy])
+    view = _view(queue, run, request.at or now(), request.error, database)
+    tell_compiling([request.policy or view.policy or DEFAULT_POLICY])
     with progress_bar("planning") as progress:
-        return view.timetable(asked, progress)
+        return view.timetable(request, progress)
 
 
 def _exceeded(answer: "Timetable", until: "datetime | None", budget: float | None) -> list[str]:
@@ -232,12 +180,12 @@ def _exceeded(answer: "Timetable", until: "datetime | None", budget: float | Non
 
 def _hand_over(
     answer: "Timetable", skypilot: Path | None, kueue: Path | None, queue: str | None, image: str | None
-) -> "tuple[list[str], tuple[Refused, ...]]":
+) -> "tuple[list[str], tuple[RefusedJob, ...]]":
     """Write what is asked for; the files, and jobs without one."""
     from epochcast.schedule.timetable_handover import kueue_jobs, skypilot_tasks
 
     files: list[str] = []
-    unwritten: dict[str, Refused] = {}
+    unwritten: dict[str, RefusedJob] = {}
     for folder, handed in (
         (skypilot, None if skypilot is None else skypilot_tasks(answer)),
         (kueue, None if kueue is None else kueue_jobs(answer, queue=queue, image=image)),

@@ -21,12 +21,12 @@ from epochcast.surfaces.cli.schedule_command import schedule_app, tell_compiling
 if TYPE_CHECKING:
     from epochcast.observe.store.store import Store
     from epochcast.schedule.engines.executor import Executor
-    from epochcast.schedule.job_launcher import Event
-    from epochcast.schedule.queue_changes import Cancelled
+    from epochcast.schedule.job_launcher import SchedulerEvent
+    from epochcast.schedule.queue_changes import CancelledJob
+    from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.queue_file import QueueFile
     from epochcast.schedule.queue_rows import KeptQueue
     from epochcast.schedule.scheduler_loop import Scheduler
-    from epochcast.schedule.workload_file import Refused
 
 StoreUrl = Annotated[
     str | None,
@@ -63,12 +63,12 @@ def run(
     Everything is kept in the store: killed and started again, it goes on where it was. Ctrl-C leaves the jobs running.
     """
     from epochcast.observe.store.store_opening import open_store
-    from epochcast.schedule.policies.policy_table import Switches, policy_named
+    from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
     from epochcast.schedule.queue_lease import take_queue
     from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
 
     manner = LoopOptions(_positive(look, "--look"), _positive(every, "--every"), stay)
-    decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
+    decides = policy_named(policy, PolicyPermissions(stops=not keep_running, resizes=not keep_running))
     tell_compiling([policy])
     with open_store(store) as opened:
         kept_name, refused = _kept(opened, queue, name)
@@ -127,22 +127,20 @@ def cancel(
     from epochcast.schedule.queue_changes import cancel as ask
 
     with open_store(store) as opened:
-        told, is_worked_on = ask(opened, name, jobs)
+        cancelled, is_worked_on = ask(opened, name, jobs)
 
     def view() -> Any:
         from rich.text import Text
 
-        return Text("\n".join(line for one in told for line in _cancelled(name, one, is_worked_on)))
+        return Text("\n".join(line for job in cancelled for line in _cancelled(name, job, is_worked_on)))
 
-    answer = [
-        {"job": one.job, "is_over": one.is_over, "is_running": one.is_running, "followers": list(one.followers)}
-        for one in told
-    ]
-    show({"queue": name, "cancelled": answer, "is_worked_on": is_worked_on}, as_json, view)
+    show(
+        {"queue": name, "cancelled": [job.as_dict() for job in cancelled], "is_worked_on": is_worked_on}, as_json, view
+    )
     return 0
 
 
-def _cancelled(queue: str, one: "Cancelled", is_worked_on: bool) -> list[str]:
+def _cancelled(queue: str, one: "CancelledJob", is_worked_on: bool) -> list[str]:
     if one.is_over:
         line = f"{one.job} is cancelled"
     elif is_worked_on:
@@ -187,18 +185,18 @@ class _Found:
 
     queue: "QueueFile"
     start_at_seconds: float
-    refused: "tuple[Refused, ...]"
+    refused: "tuple[RefusedJob, ...]"
 
 
 def _read(path: Path, into: "KeptQueue | None" = None) -> _Found:
     from datetime import datetime
 
     from epochcast.queues import read_queue
-    from epochcast.schedule.queue_file import queue_of
+    from epochcast.schedule.queue_file import runnable_queue
 
     read = read_queue(path, datetime.now().astimezone(), into=into)
     try:
-        queue = queue_of(read.document, path.absolute().parent, () if into is None else into.jobs)
+        queue = runnable_queue(read.document, path.absolute().parent, () if into is None else into.jobs)
         queue.check_runnable()
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
@@ -221,8 +219,8 @@ def _engine(name: str, address: str | None, sbatch: str) -> "Executor":
     raise BadInput(f"--engine is local, ray or slurm, not {name!r}")
 
 
-def _teller(as_json: bool) -> "Callable[[Event], None]":
-    def tell(event: "Event") -> None:
+def _teller(as_json: bool) -> "Callable[[SchedulerEvent], None]":
+    def tell(event: "SchedulerEvent") -> None:
         if as_json:
             line = json.dumps(event.as_dict(), allow_nan=False)
         else:
@@ -248,8 +246,8 @@ def _leaving(leave: Flag) -> Iterator[None]:
             signal.signal(kind, handler)
 
 
-def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "Event":
-    from epochcast.schedule.job_launcher import Event
+def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "SchedulerEvent":
+    from epochcast.schedule.job_launcher import SchedulerEvent
 
     now = time.time()
     states = [kept.state for kept in queue.jobs.values()]
@@ -264,7 +262,7 @@ def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "Event":
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
     bill = f"machines ${machines:.2f}, lateness ${late:.2f}"
     if not scheduler.leave.is_set():
-        return Event(now, "done", f"all jobs are over: {counts}; {bill}", None, told)
+        return SchedulerEvent(now, "done", f"all jobs are over: {counts}; {bill}", None, told)
     going = f"{len(queue.open_starts())} jobs keep running" if queue.open_starts() else "no job runs"
     line = f"scheduler stopped: {going} ({counts}; {bill}); continue with: epochcast schedule run {queue.name}"
-    return Event(now, "left", f"{line} --engine {scheduler.engine.name}", None, told)
+    return SchedulerEvent(now, "left", f"{line} --engine {scheduler.engine.name}", None, told)

@@ -15,18 +15,17 @@ def simulation(answer: PolicyComparison) -> RenderableType:
     """A row per policy, the cheapest first."""
     rows = []
     for name, outcome in sorted(answer.outcomes.items(), key=lambda item: item[1].dollars):
-        told, gap = outcome.as_dict(), answer.gap(name)
         rows.append(
             [
                 name,
                 show_dollars(outcome.dollars),
                 show_dollars(outcome.machine_dollars),
                 show_dollars(outcome.tardiness_dollars),
-                f"{outcome.late_jobs:,} of {told['jobs']:,}",
-                "" if gap is None else f"+{gap:.1%}",
-                show_seconds(told["mean_completion_seconds"]),
+                f"{outcome.deadline_misses:,} of {outcome.jobs:,}",
+                "" if outcome.gap is None else f"+{outcome.gap:.1%}",
+                show_seconds(outcome.mean_completion_seconds),
                 f"{outcome.preemptions + outcome.resizes:,}",
-                show_seconds(told["decision_seconds_p99"]),
+                show_seconds(outcome.decision_seconds_p99),
             ]
         )
     columns = (

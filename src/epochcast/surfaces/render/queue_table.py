@@ -124,7 +124,7 @@ def _machines(answer: Timetable) -> list[RenderableType]:
 
 
 def _dollars(answer: Timetable) -> str:
-    total, machines = answer.dollars, answer.machine_dollars
+    total, machines = answer.dollars_interval, answer.machine_dollars
     between = "" if total.low == total.high else f" ({show_dollars(total.low)} … {show_dollars(total.high)})"
     late = total.mid - machines.mid
     return f"{show_dollars(total.mid)}{between}: machines {show_dollars(machines.mid)}, lateness {show_dollars(late)}"

@@ -3,6 +3,7 @@
 Queues belong to no project: only callers who see all projects see them.
 """
 
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +11,9 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
+from epochcast.base.options import options_of
+from epochcast.predict.forecast.job_file import schema_of
+from epochcast.schedule.schedule_request import ScheduleRequest, SimulationRequest
 from epochcast.surfaces.web.access import Caller
 from epochcast.surfaces.web.dependencies import Reader, State
 from epochcast.surfaces.web.openapi import json_request, problems
@@ -28,6 +32,17 @@ _QUEUE: dict[str, Any] = {
         "jobs": {"type": "array", "items": {"type": "object"}},
     },
 }
+
+
+def _body(request: type) -> dict[str, Any]:
+    """The schema of a queue with the options of a request beside its own keys."""
+    options = {
+        option.name: {"type": "string", "description": option.help} if option.type is datetime else schema_of(option)
+        for option in options_of(request)
+    }
+    return {**_QUEUE, "properties": {**_QUEUE["properties"], **options}}
+
+
 _EXAMPLE = {
     "nodes": 2,
     "node_types": [{"name": "NC6", "device": "K80", "gpus": 1, "dollars_per_hour": 0.56}],
@@ -69,10 +84,10 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
     "/schedule/plan",
     summary="A timetable for a queue that is sent, as of now.",
     responses=problems(),
-    openapi_extra=json_request(_QUEUE, _EXAMPLE),
+    openapi_extra=json_request(_body(ScheduleRequest), {**_EXAMPLE, "policy": "atc_rollout"}),
 )
 async def plan(request: Request, running: State, caller: Reader) -> Response:
-    """The body is a queue file as JSON; times count from now."""
+    """The body is a queue file as JSON, with options beside its keys; times count from now."""
     asked = await json_body(request, running.settings.limits.request_bytes)
     return json_text(
         await running.answers.answer("schedule", {"queue": asked}, caller.project, running.settings.limits.plan_seconds)
@@ -83,13 +98,10 @@ async def plan(request: Request, running: State, caller: Reader) -> Response:
     "/schedule/simulate",
     summary="A queue that is sent, played under policies.",
     responses=problems(),
-    openapi_extra=json_request(
-        {**_QUEUE, "properties": {**_QUEUE["properties"], "policies": {"type": "array", "items": {"type": "string"}}}},
-        {**_EXAMPLE, "policies": ["edf", "atc_rollout"]},
-    ),
+    openapi_extra=json_request(_body(SimulationRequest), {**_EXAMPLE, "policies": ["edf", "atc_rollout"]}),
 )
 async def simulate(request: Request, running: State, caller: Reader) -> Response:
-    """The body is a workload with a list of `policies`."""
+    """The body is a workload as JSON, with options beside its keys."""
     asked = await json_body(request, running.settings.limits.request_bytes)
     return json_text(
         await running.answers.answer("simulate", {"queue": asked}, caller.project, running.settings.limits.plan_seconds)

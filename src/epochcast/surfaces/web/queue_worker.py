@@ -2,62 +2,71 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochcast.errors import BadInput
 from epochcast.surfaces.web.api_verbs import check_plain
+
+if TYPE_CHECKING:
+    from epochcast.queues import ReadQueue
 
 MOST_JOBS, MOST_NODES = 500, 1_000
 # Draws of an interval: enough for its ends at this size, and quick.
 DRAWS = 39
 # What a job of a queue file may say here; commands and folders are of those who run it.
-_NOT_HERE = ("command", "folder", "log", "env", "checkpoint", "job")
+_NOT_HERE = ("command", "folder", "log", "env", "checkpoint_folder", "job")
 
 
 def kept_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A queue of the store as it would go on from now."""
     from epochcast.observe.store.store_opening import open_store
     from epochcast.queues import kept_view
+    from epochcast.schedule.schedule_request import ScheduleRequest
 
     with open_store(asked["database"]) as store:
         view = kept_view(store, str(asked["name"]), datetime.now().astimezone())
-    return _planned(view)
+    return view.timetable(ScheduleRequest(draws=DRAWS)).as_dict()
 
 
 def sent_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A queue that was sent, from now on."""
-    at = datetime.now().astimezone()
-    return _planned(_read(asked.get("queue"), at).view(at, None))
+    """A queue that was sent, from now on; the options of a `ScheduleRequest` are keys beside its own."""
+    from epochcast.schedule.schedule_request import ScheduleRequest
+
+    document, options = _split(asked.get("queue"), ScheduleRequest)
+    request = ScheduleRequest(**{"draws": DRAWS, **options})
+    at = request.at or datetime.now().astimezone()
+    return _read(document, at).view(at, request.error).timetable(request).as_dict()
 
 
 def simulated(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A workload under policies."""
-    from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-    from epochcast.schedule.policy_comparison import compare
-    from epochcast.schedule.simulator import SimulationRules
+    """A workload under policies; the options of a `SimulationRequest` are keys beside its own."""
+    from epochcast.schedule.policy_comparison import compare_policies
+    from epochcast.schedule.schedule_request import SimulationRequest
 
-    document = asked.get("queue")
-    policies = document.get("policies", [DEFAULT]) if isinstance(document, Mapping) else [DEFAULT]
-    if not isinstance(policies, list) or not all(isinstance(name, str) for name in policies) or not policies:
-        raise BadInput("policies must be a list of names")
-    workload = _read(document, datetime.now().astimezone()).workload
-    return compare(workload, list(dict.fromkeys(policies)), [Switches()], SimulationRules(), True, None).as_dict()
+    document, options = _split(asked.get("queue"), SimulationRequest)
+    request = SimulationRequest(**options)
+    read = _read(document, datetime.now().astimezone())
+    return compare_policies(read.workload, request, read.rules).as_dict()
 
 
-def _planned(view: Any) -> dict[str, Any]:
-    from epochcast.schedule.policies.policy_table import DEFAULT, Switches
-    from epochcast.schedule.projection import ProjectionOptions
+def _split(document: object, kind: type) -> tuple[object, dict[str, Any]]:
+    """What was sent, as a queue and as options of a request; what both have is the queue's."""
+    from epochcast.base.options import options_of
+    from epochcast.schedule.queue_document import QueueDocument
 
-    answer: dict[str, Any] = view.timetable(ProjectionOptions(DEFAULT, Switches(), None, DRAWS, 0), None).as_dict()
-    return answer
+    if not isinstance(document, Mapping):
+        return document, {}
+    of_queue = {option.name for option in options_of(QueueDocument)}
+    declared = {option.name: option for option in options_of(kind) if option.name not in of_queue}
+    options = {key: declared[key].read(value) for key, value in document.items() if key in declared}
+    return {key: value for key, value in document.items() if key not in declared}, options
 
 
-def _read(document: object, at: datetime) -> Any:
+def _read(document: object, at: datetime) -> "ReadQueue":
     from epochcast.predict.forecast.session import Session
     from epochcast.queues import read_queue
 
-    plain = {key: value for key, value in _checked(document).items() if key != "policies"}
-    return read_queue(plain, at, session=Session(allow_code=False))
+    return read_queue(_checked(document), at, session=Session(allow_code=False))
 
 
 def _checked(document: object) -> Mapping[str, Any]:

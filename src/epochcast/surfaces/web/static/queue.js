@@ -23,9 +23,8 @@ async function show() {
     last = await ask(`/api/v1/queues/${encodeURIComponent(name)}`);
   } catch (error) { by("fault").hidden = false; say("fault", error.message); say("said", ""); return; }
   by("fault").hidden = true;
-  const cost = typeof last.dollars === "object" && last.dollars ? last.dollars.mid : last.dollars;
   const machines = last.machines.map((one) => `${one.count} × ${one.node_type}`).join(", ");
-  say("said", last.timetable.length ? `${last.timetable.length} jobs · ${machines || "no machine"} now · ${dollars(cost)} to the end` : "Every job of this queue is over.");
+  say("said", last.timetable.length ? `${last.timetable.length} jobs · ${machines || "no machine"} now · ${dollars(last.dollars)} to the end` : "Every job of this queue is over.");
   by("jobs").hidden = last.timetable.length === 0;
   by("jobs").querySelector("tbody").replaceChildren(...last.timetable.map(row));
   await paint();

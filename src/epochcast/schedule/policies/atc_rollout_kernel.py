@@ -10,12 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.schedule.policies.dispatch import FAR, DispatchPlaces, DispatchQueue, Way, dispatch, empty_desk
+from epochcast.schedule.policies.atc_dispatch import (
+    FAR,
+    DispatchPlaces,
+    DispatchQueue,
+    RollOutSetting,
+    dispatch,
+    empty_desk,
+)
 from epochcast.schedule.policies.numba_functions import compiled
 
 
 @compiled
-def _start(queue: DispatchQueue, place: DispatchPlaces, way: Way, live: Any, chosen: Any) -> tuple[float, float]:
+def _start(
+    queue: DispatchQueue, place: DispatchPlaces, way: RollOutSetting, live: Any, chosen: Any
+) -> tuple[float, float]:
     """Let a decision hold: what changes owes a restart. Returns dollars per second, and when the first job ends."""
     spent, soonest = 0.0, FAR
     for n in range(live.shape[0]):
@@ -63,7 +72,7 @@ def _work(queue: DispatchQueue, live: Any, now: float, seconds: float) -> tuple[
 
 @compiled
 def roll_out(
-    jobs: DispatchQueue, place: DispatchPlaces, way: Way, now: float, noise: Any, first: Any, limit: float
+    jobs: DispatchQueue, place: DispatchPlaces, way: RollOutSetting, now: float, noise: Any, first: Any, limit: float
 ) -> tuple[float, float, int]:
     """Dollars until the last job has ended, when the first decision wants to be looked at again, and the work.
 

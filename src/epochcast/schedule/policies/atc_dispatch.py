@@ -1,6 +1,6 @@
 """Who gets what at a moment, by apparent tardiness cost; compiled.
 
-Arrays, one row per live job; choices c are (device, GPUs). Symbols:
+StateArrays, one row per live job; choices c are (device, GPUs). Symbols:
 
     τ   seconds a job still takes with a choice          λ   price of a GPU second that others wait for
     w   dollars per second of lateness                   K   how far ahead urgency looks, in mean run times
@@ -68,7 +68,7 @@ class DispatchPlaces(NamedTuple):
     capacity: float
 
 
-class Way(NamedTuple):
+class RollOutSetting(NamedTuple):
     """How a roll-out decides. `patience`: another choice than the best may cost so many times as much.
 
     `by_slack`: by time to spare instead, and none of the first three counts.
@@ -83,7 +83,7 @@ class Way(NamedTuple):
     by_slack: bool
 
 
-class Wishes(NamedTuple):
+class ChoiceCosts(NamedTuple):
     """Of every job: dollars, when to change (leg) and what waiting loses by choice; the best choice and its seconds."""
 
     dollars: Any
@@ -101,10 +101,10 @@ class DispatchRoom(NamedTuple):
     used: Any
 
 
-class Desk(NamedTuple):
+class DispatchBuffers(NamedTuple):
     """What a decision is worked out on."""
 
-    wishes: Wishes
+    wishes: ChoiceCosts
     room: DispatchRoom
 
 
@@ -117,7 +117,7 @@ def _seconds_left(queue: DispatchQueue, job: int, choice: int) -> float:
 
 @compiled
 def _legs(
-    queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, job: int, now: float, on_top: float, step: int
+    queue: DispatchQueue, place: DispatchPlaces, wishes: ChoiceCosts, job: int, now: float, on_top: float, step: int
 ) -> None:
     """Try to begin with a step c, which is in time, and to go on with a slower d that is not: the deadline is met.
 
@@ -153,7 +153,13 @@ def _legs(
 
 @compiled
 def _wish(
-    queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, job: int, now: float, on_top: float, may_change: bool
+    queue: DispatchQueue,
+    place: DispatchPlaces,
+    wishes: ChoiceCosts,
+    job: int,
+    now: float,
+    on_top: float,
+    may_change: bool,
 ) -> None:
     """Fill in what a job wants."""
     least, best, seconds = FAR, 0, FAR
@@ -184,7 +190,7 @@ def _wish(
 
 
 @compiled
-def _plain_wish(queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, job: int, now: float) -> None:
+def _plain_wish(queue: DispatchQueue, place: DispatchPlaces, wishes: ChoiceCosts, job: int, now: float) -> None:
     """Fill in what a job wants that goes by slack; its seconds are those of its fastest choice."""
     least, best, fastest = FAR, 0, FAR
     for c in range(place.rate.shape[0]):
@@ -209,8 +215,8 @@ def _urgency(slack: float, scale: float) -> float:
 def _ranked(
     queue: DispatchQueue,
     place: DispatchPlaces,
-    way: Way,
-    wishes: Wishes,
+    way: RollOutSetting,
+    wishes: ChoiceCosts,
     live: Any,
     now: float,
     noise: Any,
@@ -258,7 +264,7 @@ def _is_full(place: DispatchPlaces, room: DispatchRoom) -> bool:
 
 @compiled
 def _first_fitting(
-    queue: DispatchQueue, place: DispatchPlaces, wishes: Wishes, way: Way, room: DispatchRoom, job: int
+    queue: DispatchQueue, place: DispatchPlaces, wishes: ChoiceCosts, way: RollOutSetting, room: DispatchRoom, job: int
 ) -> int:
     """The best choice of a job that has room, or −1."""
     if queue.held[job]:
@@ -288,8 +294,8 @@ def _first_fitting(
 def _place_all(
     queue: DispatchQueue,
     place: DispatchPlaces,
-    way: Way,
-    desk: Desk,
+    way: RollOutSetting,
+    desk: DispatchBuffers,
     live: Any,
     now: float,
     noise: Any,
@@ -378,8 +384,8 @@ def _enlarge(
 def dispatch(
     queue: DispatchQueue,
     place: DispatchPlaces,
-    way: Way,
-    desk: Desk,
+    way: RollOutSetting,
+    desk: DispatchBuffers,
     live: Any,
     now: float,
     noise: Any,
@@ -409,10 +415,10 @@ def dispatch(
 
 
 @compiled
-def empty_desk(queue: DispatchQueue, place: DispatchPlaces) -> Desk:
+def empty_desk(queue: DispatchQueue, place: DispatchPlaces) -> DispatchBuffers:
     """Arrays that `dispatch` fills."""
     jobs, choices = queue.whole.shape
-    wishes = Wishes(
+    wishes = ChoiceCosts(
         np.empty((jobs, choices)),
         np.empty((jobs, choices)),
         np.empty((jobs, choices)),
@@ -423,11 +429,13 @@ def empty_desk(queue: DispatchQueue, place: DispatchPlaces) -> Desk:
     room = DispatchRoom(
         np.zeros((devices, place.size.max() + 1), np.int64), np.zeros(devices, np.int64), np.zeros(1, np.int64)
     )
-    return Desk(wishes, room)
+    return DispatchBuffers(wishes, room)
 
 
 @compiled
-def first_decision(queue: DispatchQueue, place: DispatchPlaces, way: Way, now: float, noise: Any, chosen: Any) -> float:
+def first_decision(
+    queue: DispatchQueue, place: DispatchPlaces, way: RollOutSetting, now: float, noise: Any, chosen: Any
+) -> float:
     """`dispatch` of a whole queue, by itself."""
     desk = empty_desk(queue, place)
     live = np.arange(queue.left.shape[0])
