@@ -72,8 +72,8 @@ def matched(targets: Sequence[str], linear: Sequence[str], without_head: set[str
 
 def adapted_layers(parameters: Iterable[Parameter]) -> tuple[str, ...]:
     """The last names of the layers with an update, each once."""
-    paths = (parameter.name.split(".") for parameter in parameters)
-    return tuple(dict.fromkeys(path[-3] for path in paths if path[-2:] == [FIRST, "weight"] and len(path) > 2))
+    paths = (parameter.layer.split(".") for parameter in parameters)
+    return tuple(dict.fromkeys(path[-2] for path in paths if path[-1] == FIRST and len(path) > 1))
 
 
 def _is_linear(op: Op) -> bool:

@@ -138,6 +138,16 @@ class Tensor:
         return Tensor(self.shape, dtype, name, self.relation._replace(copy_of=original))
 
 
+def grad(tensor: Tensor) -> Tensor:
+    """The gradient of a tensor: same shape and dtype."""
+    return Tensor(tensor.shape, tensor.dtype, gradient_name(tensor.name), Relation(gradient_of=tensor.name))
+
+
+def gradient_name(name: str) -> str:
+    """The name of the storage of a tensor's gradient."""
+    return f"grad:{name}"
+
+
 def bounded(tensor: Tensor) -> Tensor:
     """The tensor, unless it is larger than any real one: sizes come from files."""
     check_tensor(tensor.bytes, len(tensor.shape), tensor.name)
