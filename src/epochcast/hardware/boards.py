@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.errors import EpochcastError, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.topology import known_topology
 
@@ -129,7 +129,7 @@ def is_region(region: str, patterns: Sequence[str]) -> bool:
 @remembered(1)
 def machine_rules() -> MachineRules:
     """The shipped rows."""
-    return load_rules(rows.shipped(MACHINES_FILE))
+    return load_rules(rows.shipped(MACHINES_FILE, __file__))
 
 
 def load_rules(text: str, file: str = MACHINES_FILE) -> MachineRules:

@@ -28,13 +28,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.documents import read_text
+from epochcast.base.name_matching import plain
 from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware import catalogue
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.device import RANGES, Device
-from epochcast.hardware.name_matching import plain
 from epochcast.units import parse_flops_rate, parse_hertz, parse_watts
 
 MOST_BYTES = 100_000

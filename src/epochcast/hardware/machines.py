@@ -13,13 +13,13 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.base.documents import read_text
+from epochcast.base.name_matching import plain
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.instance import Instance
-from epochcast.hardware.name_matching import plain
 from epochcast.hardware.price_list import read_price_list
 
 INSTANCES_FILE, OFFERS_FILE, OWN_FILE = "instances.toml", "offers.csv", "own.toml"
@@ -61,12 +61,8 @@ def price_state() -> State:
 
 def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instance]:
     """The machines in a TOML text by plain name."""
-    index: dict[str, Instance] = {}
-    for row in rows.read(rows.parse(text, file), "instance", file, _instance, text if file != INSTANCES_FILE else ""):
-        for name in (row.name, *row.aliases):
-            if index.setdefault(plain(name), row) is not row:
-                raise BadInput(f"{file}: {name!r} names both {index[plain(name)].name!r} and {row.name!r}")
-    return index
+    numbered = text if file != INSTANCES_FILE else ""
+    return rows.index_by_name(rows.read(rows.parse(text, file), "instance", file, _instance, numbered), file)
 
 
 def own_instances(path: Path) -> tuple[Instance, ...]:
@@ -103,8 +99,8 @@ def _read(state: State) -> tuple[Instance, ...]:
     def put(found: Iterable[Instance]) -> None:
         machines.update({(one.cloud, one.name): one for one in found})
 
-    put(read_price_list(rows.shipped(OFFERS_FILE), OFFERS_FILE))
-    put(load_instances(rows.shipped(INSTANCES_FILE)).values())
+    put(read_price_list(rows.shipped(OFFERS_FILE, __file__), OFFERS_FILE))
+    put(load_instances(rows.shipped(INSTANCES_FILE, __file__)).values())
     paths = [Path(name) for name, _, _ in state]
     for path in (each for each in paths if each.suffix == ".csv"):
         put(read_price_list(read_text(path), str(path)))

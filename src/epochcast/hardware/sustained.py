@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from math import exp, log, sqrt
 from typing import TypeVar
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.math_modes import MATHS, OP_MATHS
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import BANDWIDTH, published_bandwidth_fraction, published_fractions
@@ -326,7 +326,7 @@ def _launches() -> Mapping[str, float]:
 
 @remembered(1)
 def _document() -> Mapping[str, object]:
-    return rows.parse(rows.shipped(FILE), FILE)
+    return rows.parse(rows.shipped(FILE, __file__), FILE)
 
 
 def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
