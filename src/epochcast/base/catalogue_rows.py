@@ -39,6 +39,13 @@ def parse(text: str, file: str) -> Mapping[str, object]:
     return parse_toml(text, file)
 
 
+class BadRow(BadInput):
+    """A row of a table cannot be read; the message begins with its file and place."""
+
+    def __init__(self, where: str, problem: object) -> None:
+        super().__init__(f"{where}: {problem}")
+
+
 class CatalogueRow:
     """One `[[table]]` entry. Each key is read once with its type; `finish` refuses keys that were not read."""
 
@@ -111,18 +118,18 @@ class CatalogueRow:
         """Refuse keys that were not read: most likely misspelt."""
         extra = sorted(set(self._cells) - self._read_keys)
         if extra:
-            raise BadInput(f"{self._where}: unknown key {extra[0]!r}")
+            raise BadRow(self._where, f"unknown key {extra[0]!r}")
 
-    def wrong(self, key: str, expected: str, got: object) -> BadInput:
+    def wrong(self, key: str, expected: str, got: object) -> BadRow:
         """The error for a cell of the wrong type."""
-        return BadInput(f"{self._where}: {key!r} must be {expected}, got {got!r}")
+        return BadRow(self._where, f"{key!r} must be {expected}, got {got!r}")
 
     def _take(self, key: str, kind: type[T] | tuple[type[T], ...], expected: str, default: T | None) -> T:
         self._read_keys.add(key)
         if key not in self._cells:
             if default is not None:
                 return default
-            raise BadInput(f"{self._where}: {key!r} is missing")
+            raise BadRow(self._where, f"{key!r} is missing")
         value = self._cells[key]
         if not _is(value, kind):
             raise self.wrong(key, expected, value)
@@ -133,7 +140,7 @@ class CatalogueRow:
         try:
             return parse_text(text)
         except BadInput as error:
-            raise BadInput(f"{self._where}: {key!r}: {error}") from None
+            raise BadRow(self._where, f"{key!r}: {error}") from None
 
     def _list(self, key: str, kind: type[T], expected: str) -> tuple[T, ...]:
         items = self._take(key, list, expected, [])
@@ -156,9 +163,10 @@ def read(
         row = CatalogueRow(cells, where)
         try:
             built = build(row)
+        except BadRow:
+            raise
         except EpochcastError as error:
-            message = str(error)
-            raise BadInput(message if message.startswith(where) else f"{where}: {message}") from None
+            raise BadRow(where, error) from None
         row.finish()
         yield built
 

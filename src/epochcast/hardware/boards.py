@@ -92,19 +92,19 @@ class Built:
 
 def built_of(cloud: str, instance: str, accelerator: str) -> Built | str:
     """What a machine of a price list is made of, or the reason why it is no offer."""
-    known = machine_rules()
+    rules = machine_rules()
     machine = cloud, instance, accelerator
-    skip = _first(known.skips, *machine)
+    skip = _first(rules.skips, *machine)
     if skip is not None:
         return skip.reason
-    board = _first(known.boards, *machine)
+    board = _first(rules.boards, *machine)
     if board is None:
         return f"no data sheet of {accelerator!r}"
     try:
         device = find_device(accelerator if board.device == SAME_NAME else board.device)
     except EpochcastError as error:
         return str(error)
-    network = _first(known.networks, *machine)
+    network = _first(rules.networks, *machine)
     topology = known_topology(instance)
     if topology is not None and topology.device == device.name:
         outer = topology.outer_link
@@ -148,8 +148,8 @@ def load_rules(text: str, file: str = MACHINES_FILE) -> MachineRules:
 _Rule = TypeVar("_Rule", Skip, Board, MachineNetwork)
 
 
-def _first(found: Sequence[_Rule], cloud: str, instance: str, accelerator: str) -> _Rule | None:
-    return next((each for each in found if each.pattern.matches(cloud, instance, accelerator)), None)
+def _first(rules: Sequence[_Rule], cloud: str, instance: str, accelerator: str) -> _Rule | None:
+    return next((rule for rule in rules if rule.pattern.matches(cloud, instance, accelerator)), None)
 
 
 def _pattern(row: rows.CatalogueRow) -> InstancePattern:

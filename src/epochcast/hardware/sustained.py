@@ -243,11 +243,6 @@ def _published_scales() -> Mapping[str, float]:
     return {what: exp(sum(values) / len(values)) for what, values in logs.items()}
 
 
-def stack_launch_seconds(stack: str, device: Device) -> float:
-    """Host seconds per kernel fitted for a source of measurements: with this device, or with all its devices."""
-    return sustained(device).launch_seconds.get(stack) or _launches()[stack]
-
-
 def usual_launch_seconds(stack: str) -> float:
     """Host seconds per kernel fitted for a source of measurements, over all its devices."""
     return _launches()[stack]

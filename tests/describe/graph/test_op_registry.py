@@ -133,7 +133,7 @@ def test_what_is_no_operator_is_refused() -> None:
         OneTarget: "tuple of names",
     }.items():
         with pytest.raises(ec.BadInput, match=message):
-            ec.register_op(kind)  # type: ignore[type-var]
+            ec.register_op(kind)
 
 
 def test_files_of_operators_are_loaded_when_a_name_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
