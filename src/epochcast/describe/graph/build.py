@@ -13,7 +13,7 @@ True
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count, zip_longest
+from itertools import count
 from math import prod
 
 from epochcast.base.bounds import check_ops
@@ -35,7 +35,7 @@ from epochcast.describe.graph.op_kinds import (
     View,
 )
 from epochcast.describe.graph.ops.opaque_op import kind_named
-from epochcast.describe.graph.tensor import DType, Tensor, bounded
+from epochcast.describe.graph.tensor import DType, Tensor, bounded, broadcast
 from epochcast.errors import BadInput
 
 Sizes = int | Sequence[int]
@@ -448,11 +448,3 @@ def _spread(value: Sizes, dims: int) -> tuple[int, ...]:
 
 def _show(shape: Sequence[int]) -> str:
     return "×".join(str(n) for n in shape) or "a scalar"
-
-
-def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Numpy's rule: aligned at the end, sizes are equal or 1; None where they are not."""
-    aligned = list(zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1))
-    if any(len(set(sizes) - {1}) > 1 for sizes in aligned):
-        return None
-    return tuple(max(sizes) for sizes in reversed(aligned))

@@ -2,8 +2,10 @@
 tensors (a gradient, a copy). No values. A name identifies a storage and means nothing else: no code parses it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 from math import prod
 from typing import NamedTuple
 
@@ -152,3 +154,11 @@ def bounded(tensor: Tensor) -> Tensor:
     """The tensor, unless it is larger than any real one: sizes come from files."""
     check_tensor(tensor.bytes, len(tensor.shape), tensor.name)
     return tensor
+
+
+def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Numpy's rule: aligned at the end, sizes are equal or 1; None where they are not."""
+    aligned = list(zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1))
+    if any(len(set(sizes) - {1}) > 1 for sizes in aligned):
+        return None
+    return tuple(max(sizes) for sizes in reversed(aligned))
