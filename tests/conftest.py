@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -184,3 +184,17 @@ def matches(request: pytest.FixtureRequest) -> Matches:
 def snapshot(matches: Matches) -> Snapshot:
     """`snapshot(name, text)`: the same for a file in tests/snapshots."""
     return lambda name, text: matches(SNAPSHOTS / name, text)
+
+
+@pytest.fixture
+def restored_operators(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Operators that a test registers are gone after it."""
+    from epochcast.describe.graph import op_kinds, op_registry
+
+    monkeypatch.delenv(op_registry.OWN_OPERATORS, raising=False)
+    tables = (op_kinds.KIND_CLASSES, op_registry._BY_TARGET)
+    copies = [dict(table) for table in tables]
+    yield
+    for table, copy in zip(tables, copies, strict=True):
+        table.clear()
+        table.update(copy)

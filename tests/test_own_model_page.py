@@ -22,6 +22,7 @@ def test_there_are_ten_of_them() -> None:
     assert len(EXAMPLES) >= 10
 
 
+@pytest.mark.usefixtures("restored_operators")
 @pytest.mark.parametrize(("title", "code", "parameters"), EXAMPLES, ids=[title for title, _, _ in EXAMPLES])
 def test_an_example_runs(
     title: str, code: str, parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
     from epochcast.describe.capture.workload import Workload as Workload
+    from epochcast.describe.graph.op import Kind as Kind
+    from epochcast.describe.graph.op import Op as Op
+    from epochcast.describe.graph.op_registry import register_op as register_op
+    from epochcast.describe.graph.op_work import OpClass as OpClass
     from epochcast.errors import AmbiguousName as AmbiguousName
     from epochcast.errors import BadInput as BadInput
     from epochcast.errors import DoesNotFit as DoesNotFit
@@ -50,7 +54,10 @@ __all__ = [
     "Forecast",
     "Interval",
     "Job",
+    "Kind",
     "MissingExtra",
+    "Op",
+    "OpClass",
     "OverLimit",
     "Placement",
     "Session",
@@ -71,6 +78,7 @@ __all__ = [
     "read_job",
     "read_jobs",
     "read_log",
+    "register_op",
     "scaling",
     "schedule_plan",
     "testing",
@@ -97,6 +105,8 @@ _HOMES = {
     "Forecast": "epochcast.predict.forecast.forecast",
     "Interval": "epochcast.interval",
     "Job": "epochcast.predict.forecast.job",
+    **dict.fromkeys(("Kind", "Op"), "epochcast.describe.graph.op"),
+    "OpClass": "epochcast.describe.graph.op_work",
     "Placement": "epochcast.predict.forecast.placement",
     "Standing": "epochcast.observe.runs.standing",
     "Session": "epochcast.predict.forecast.session",
@@ -106,6 +116,7 @@ _HOMES = {
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),
     "follow": "epochcast.observe.logs.follow_log",
     "read_log": "epochcast.observe.logs.log_reader",
+    "register_op": "epochcast.describe.graph.op_registry",
     "schedule_plan": "epochcast.queues",
     "track": "epochcast.observe.recording.track_loop",
 }

@@ -8,11 +8,10 @@ A peak in the update is then as much higher as the largest parameter: 392 MiB of
 from collections.abc import Iterator
 from dataclasses import replace
 
-from epochcast.describe.graph.backward import grad
 from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import OptimizerUpdate
 from epochcast.describe.graph.rebatch import Template
-from epochcast.describe.graph.tensor import Relation, Tensor
+from epochcast.describe.graph.tensor import Relation, Tensor, grad
 from epochcast.describe.graph.trace import Trace
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from tests.every import every
 
+from epochcast.base import catalogue_rows as rows
+from epochcast.base.name_matching import plain
 from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
+from epochcast.hardware import catalogue
 from epochcast.hardware.catalogue import devices, family, find_device, find_link, load_devices
 from epochcast.hardware.device import Device
-from epochcast.hardware.name_matching import plain
 
 every_device = every("device", devices(), ids=lambda device: device.name)
 
@@ -283,7 +284,7 @@ def test_a_format_nothing_stands_in_for_is_refused() -> None:
 def test_a_good_row_loads_and_the_shipped_table_equals_itself() -> None:
     (device,) = load_devices(ROW).devices
     assert (device.memory_bytes, device.memory_bytes_per_second) == (8 * 2**30, 400e9)
-    assert load_devices(rows.shipped("devices.toml")).devices == devices()
+    assert load_devices(rows.shipped("devices.toml", catalogue.__file__)).devices == devices()
 
 
 @pytest.mark.parametrize(

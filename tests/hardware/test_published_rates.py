@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from tests.every import every
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.errors import BadInput
-from epochcast.hardware import catalogue_rows as rows
+from epochcast.hardware import catalogue
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import (
@@ -37,7 +38,7 @@ def test_no_published_rate_is_above_its_data_sheet(device: Device) -> None:
 
 
 def test_there_are_rates_of_most_devices_that_were_published() -> None:
-    assert len(load_rates(rows.shipped(FILE))) >= 70
+    assert len(load_rates(rows.shipped(FILE, catalogue.__file__))) >= 70
 
 
 def test_rates_above_the_peak_did_not_enter() -> None:

@@ -5,7 +5,7 @@ from tests.every import every
 
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
-from epochcast.hardware.sustained import Sustained, prior, similarity, stack_launch_seconds, sustained
+from epochcast.hardware.sustained import Sustained, prior, similarity, sustained
 
 A, B = find_device("V100-PCIE-32GB"), find_device("T4")
 # No board has so many multiprocessors.
@@ -61,14 +61,3 @@ def test_similarity_is_symmetric_and_one_at_most() -> None:
     assert similarity(A, A) == 1
     assert similarity(A, B) == pytest.approx(similarity(B, A))
     assert similarity(A, B) < 0.1
-
-
-def test_a_launch_takes_microseconds_on_the_host_of_any_device() -> None:
-    assert 1e-6 < stack_launch_seconds("torchvision_gpu_bench", find_device("H100")) < 5e-5
-
-
-def test_a_device_that_was_measured_has_the_launches_of_its_own_hosts() -> None:
-    assert (
-        stack_launch_seconds("timm", find_device("RTX 3090"))
-        == sustained(find_device("RTX 3090")).launch_seconds["timm"]
-    )

@@ -199,13 +199,13 @@ def _plain_type(hint: Any) -> Any:
 
 def check_fields(value: Any, options: Iterable[Option]) -> None:
     """Give every field of a new frozen value its own type, or refuse it."""
-    for one in options:
-        given = getattr(value, one.name)
-        if given is one.default:
+    for option in options:
+        given = getattr(value, option.name)
+        if given is option.default:
             continue
-        checked = one.check(given)
+        checked = option.check(given)
         if checked is not given:
-            object.__setattr__(value, one.name, checked)
+            object.__setattr__(value, option.name, checked)
 
 
 def checked(name: str, kind: Any, value: Any, **limits: Any) -> Any:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.errors import EpochcastError, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.topology import known_topology
 
@@ -92,19 +92,19 @@ class Built:
 
 def built_of(cloud: str, instance: str, accelerator: str) -> Built | str:
     """What a machine of a price list is made of, or the reason why it is no offer."""
-    known = machine_rules()
+    rules = machine_rules()
     machine = cloud, instance, accelerator
-    skip = _first(known.skips, *machine)
+    skip = _first(rules.skips, *machine)
     if skip is not None:
         return skip.reason
-    board = _first(known.boards, *machine)
+    board = _first(rules.boards, *machine)
     if board is None:
         return f"no data sheet of {accelerator!r}"
     try:
         device = find_device(accelerator if board.device == SAME_NAME else board.device)
     except EpochcastError as error:
         return str(error)
-    network = _first(known.networks, *machine)
+    network = _first(rules.networks, *machine)
     topology = known_topology(instance)
     if topology is not None and topology.device == device.name:
         outer = topology.outer_link
@@ -129,7 +129,7 @@ def is_region(region: str, patterns: Sequence[str]) -> bool:
 @remembered(1)
 def machine_rules() -> MachineRules:
     """The shipped rows."""
-    return load_rules(rows.shipped(MACHINES_FILE))
+    return load_rules(rows.shipped(MACHINES_FILE, __file__))
 
 
 def load_rules(text: str, file: str = MACHINES_FILE) -> MachineRules:
@@ -148,8 +148,8 @@ def load_rules(text: str, file: str = MACHINES_FILE) -> MachineRules:
 _Rule = TypeVar("_Rule", Skip, Board, MachineNetwork)
 
 
-def _first(found: Sequence[_Rule], cloud: str, instance: str, accelerator: str) -> _Rule | None:
-    return next((each for each in found if each.pattern.matches(cloud, instance, accelerator)), None)
+def _first(rules: Sequence[_Rule], cloud: str, instance: str, accelerator: str) -> _Rule | None:
+    return next((rule for rule in rules if rule.pattern.matches(cloud, instance, accelerator)), None)
 
 
 def _pattern(row: rows.CatalogueRow) -> InstancePattern:

@@ -1,6 +1,6 @@
-"""The catalogue: devices, links and data sets by name, read from the `.toml` files in this folder.
+"""The catalogue: devices and links by name, read from the `.toml` files in this folder.
 
-Files are read on first use, checked row by row and cached. Names are compared by `names.plain`.
+Files are read on first use, checked row by row and cached. Names are compared by `name_matching.plain`.
 
 A device name is resolved in this order:
 
@@ -15,31 +15,19 @@ A device name is resolved in this order:
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
-from typing import Protocol, TypeVar
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
+from epochcast.base.name_matching import plain
 from epochcast.errors import AmbiguousName, BadInput, EpochcastError, UnknownName
-from epochcast.hardware import catalogue_rows as rows
-from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.host_device import HOST_NAMES, HOST_PREFIX, detect_host
 from epochcast.hardware.link import Link, from_text
-from epochcast.hardware.name_matching import plain
 
-DEVICES_FILE, LINKS_FILE, DATASETS_FILE = "devices.toml", "links.toml", "datasets.toml"
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def aliases(self) -> tuple[str, ...]: ...
-
-
-N = TypeVar("N", bound=_Named)
+DEVICES_FILE, LINKS_FILE = "devices.toml", "links.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +105,7 @@ def is_sheet(name: str) -> bool:
 
 def find_link(name: str) -> Link:
     """The link called `name`, or described by latency and bandwidth like 40us+2.5GB/s."""
-    return from_text(name) or _find("link", name, _links())
-
-
-def find_dataset(name: str) -> Dataset:
-    """The data set called `name`."""
-    return _find("dataset", name, _datasets())
+    return from_text(name) or rows.find_by_name("link", name, _links())
 
 
 def devices() -> tuple[Device, ...]:
@@ -135,11 +118,6 @@ def links() -> tuple[Link, ...]:
     return tuple(dict.fromkeys(_links().values()))
 
 
-def datasets() -> tuple[Dataset, ...]:
-    """Every data set of the catalogue."""
-    return tuple(dict.fromkeys(_datasets().values()))
-
-
 def family(name: str) -> tuple[Device, ...]:
     """The variants of a family name, the default first; empty if `name` is not one."""
     return _device_table().families.get(plain(name), ())
@@ -149,7 +127,7 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
     """The device table in a TOML text, checked."""
     document = rows.parse(text, file)
     all_devices = tuple(rows.read(document, "device", file, _device))
-    by_name = _index(all_devices, file)
+    by_name = rows.index_by_name(all_devices, file)
 
     def named(device: str, where: str) -> Device:
         if plain(device) not in by_name:
@@ -188,27 +166,17 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
 
 def load_links(text: str, file: str = LINKS_FILE) -> Mapping[str, Link]:
     """The links in a TOML text by plain name."""
-    return _index(rows.read(rows.parse(text, file), "link", file, _link), file)
-
-
-def load_datasets(text: str, file: str = DATASETS_FILE) -> Mapping[str, Dataset]:
-    """The data sets in a TOML text by plain name."""
-    return _index(rows.read(rows.parse(text, file), "dataset", file, _dataset), file)
+    return rows.index_by_name(rows.read(rows.parse(text, file), "link", file, _link), file)
 
 
 @remembered(1)
 def _device_table() -> DeviceTable:
-    return load_devices(rows.shipped(DEVICES_FILE))
+    return load_devices(rows.shipped(DEVICES_FILE, __file__))
 
 
 @remembered(1)
 def _links() -> Mapping[str, Link]:
-    return load_links(rows.shipped(LINKS_FILE))
-
-
-@remembered(1)
-def _datasets() -> Mapping[str, Dataset]:
-    return load_datasets(rows.shipped(DATASETS_FILE))
+    return load_links(rows.shipped(LINKS_FILE, __file__))
 
 
 def _device(row: rows.CatalogueRow) -> Device:
@@ -261,42 +229,6 @@ def _rank_fractions(row: rows.CatalogueRow) -> tuple[tuple[int, float], ...]:
     if not all(name.isdigit() for name in table):
         raise BadInput(f"rank_fractions are by number of ranks, got {sorted(table)}")
     return tuple((int(name), fraction) for name, fraction in table.items())
-
-
-def _dataset(row: rows.CatalogueRow) -> Dataset:
-    return Dataset(
-        name=row.text("name"),
-        task=row.text("task"),
-        kind=row.text("kind"),
-        unit=row.text("unit"),
-        training_samples=row.count("training_samples"),
-        validation_samples=row.count("validation_samples"),
-        sample_shape=row.counts("sample_shape"),
-        classes=row.count("classes") if row.has("classes") else None,
-        bytes_per_sample=row.number("bytes_per_sample"),
-        source=row.text("source"),
-        verified=row.flag("verified"),
-        aliases=row.texts("aliases"),
-        note=row.text("note", ""),
-    )
-
-
-def _index(rows: Iterable[N], file: str) -> dict[str, N]:
-    """Rows by plain name and alias; raises if two rows share a name."""
-    index: dict[str, N] = {}
-    for row in rows:
-        for name in (row.name, *row.aliases):
-            first = index.setdefault(plain(name), row)
-            if first is not row:
-                raise BadInput(f"{file}: {name!r} names both {first.name!r} and {row.name!r}")
-    return index
-
-
-def _find(kind: str, name: str, index: Mapping[str, N]) -> N:
-    try:
-        return index[plain(name)]
-    except KeyError:
-        raise UnknownName(kind, name, {row.name for row in index.values()}) from None
 
 
 _SEVERAL = re.compile(r"\s*(\d+)\s*[xX*×]\s*(\D.*?)\s*|\s*(\D.*?)\s*[xX*×]\s*(\d+)\s*")

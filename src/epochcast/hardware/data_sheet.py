@@ -28,13 +28,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.documents import read_text
+from epochcast.base.name_matching import plain
 from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware import catalogue
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.device import RANGES, Device
-from epochcast.hardware.name_matching import plain
 from epochcast.units import parse_flops_rate, parse_hertz, parse_watts
 
 MOST_BYTES = 100_000
@@ -77,9 +77,10 @@ def load_data_sheet(text: str, file: str) -> Device:
             raise BadInput(f"'like' must be a device of the catalogue, got {row.text('like')!r}")
         device = _with_twin(_alone(row, file)) if like is None else _alike(row, file, like)
         return _limited(row, device)
+    except rows.BadRow:
+        raise
     except EpochcastError as error:
-        message = str(error)
-        raise BadInput(message if message.startswith(f"{file}: ") else f"{file}: {message}") from None
+        raise rows.BadRow(file, error) from None
 
 
 def _alone(row: rows.CatalogueRow, file: str) -> Device:
@@ -215,10 +216,10 @@ def _name(row: rows.CatalogueRow, file: str) -> str:
 
 
 def _generation(row: rows.CatalogueRow) -> str:
-    known = {d.generation for d in catalogue.devices()}
+    generations = {d.generation for d in catalogue.devices()}
     name = row.text("generation", UNKNOWN_GENERATION)
-    if name not in known and name != UNKNOWN_GENERATION:
-        raise UnknownName("generation", name, known)
+    if name not in generations and name != UNKNOWN_GENERATION:
+        raise UnknownName("generation", name, generations)
     return name
 
 
@@ -228,11 +229,11 @@ def _peaks(row: rows.CatalogueRow) -> dict[str, float]:
     for math, peak in peaks.items():
         if peak is None or not 1e9 <= peak <= 1e17:
             raise BadInput(f"{math!r} must be between 1 GFLOPS and 100 PFLOPS, got {row.text(math)!r}")
-    found = {math: peak for math, peak in peaks.items() if peak is not None}
-    vector = found.get("fp32_vector")
-    if vector is not None and vector > found.get("fp32", vector):
+    given = {math: peak for math, peak in peaks.items() if peak is not None}
+    vector = given.get("fp32_vector")
+    if vector is not None and vector > given.get("fp32", vector):
         raise BadInput("'fp32_vector' is a rate above the peak 'fp32'")
-    return found
+    return given
 
 
 def _with_twins(peaks: dict[str, float], relatives: list[Device]) -> dict[str, float]:

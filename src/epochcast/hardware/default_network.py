@@ -10,9 +10,9 @@ a rack's fabric joins its trays.
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.errors import BadInput
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
@@ -100,7 +100,7 @@ def load_networks(text: str, file: str = NETWORKS_FILE) -> tuple[NetworkRule, ..
 
 @remembered(1)
 def _rules() -> tuple[NetworkRule, ...]:
-    return load_networks(rows.shipped(NETWORKS_FILE))
+    return load_networks(rows.shipped(NETWORKS_FILE, __file__))
 
 
 def _of_each(link: Link, gpus: int) -> Link:

@@ -115,8 +115,8 @@ def region_prices(cells: str) -> tuple[RegionPrice, ...]:
 def price_cells(prices: tuple[RegionPrice, ...]) -> str:
     """The reverse: regions of the same prices together, the cheapest first."""
     groups: dict[tuple[float | None, float | None], list[str]] = {}
-    for one in prices:
-        groups.setdefault((one.dollars_per_hour, one.spot_dollars_per_hour), []).append(_cell(one.region))
+    for price in prices:
+        groups.setdefault((price.dollars_per_hour, price.spot_dollars_per_hour), []).append(_cell(price.region))
 
     def first(group: tuple[float | None, float | None]) -> tuple[float, float]:
         return tuple(float("inf") if price is None else price for price in group)  # type: ignore[return-value]

@@ -13,13 +13,13 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.base.documents import read_text
+from epochcast.base.name_matching import plain
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.instance import Instance
-from epochcast.hardware.name_matching import plain
 from epochcast.hardware.price_list import read_price_list
 
 INSTANCES_FILE, OFFERS_FILE, OWN_FILE = "instances.toml", "offers.csv", "own.toml"
@@ -35,12 +35,12 @@ def instances() -> tuple[Instance, ...]:
 def find_instance(name: str) -> Instance:
     """The machine called `name`; where two clouds have one of that name, `cloud/name`."""
     index = _index(price_state())
-    found = index.get(plain(name)) or index.get(_with_cloud(*name.split("/", 1)) if "/" in name else "")
-    if not found:
+    machines = index.get(plain(name)) or index.get(_with_cloud(*name.split("/", 1)) if "/" in name else "")
+    if not machines:
         raise UnknownName("instance", name, {row.name for row in instances()})
-    if len(found) > 1:
-        raise AmbiguousName("instance", name, [f"{row.cloud}/{row.name}" for row in found])
-    return found[0]
+    if len(machines) > 1:
+        raise AmbiguousName("instance", name, [f"{row.cloud}/{row.name}" for row in machines])
+    return machines[0]
 
 
 def price_folder() -> Path:
@@ -54,19 +54,15 @@ def price_state() -> State:
     try:
         with os.scandir(price_folder()) as entries:
             files = [entry for entry in entries if entry.name.endswith((".csv", ".toml")) and entry.is_file()]
-            return tuple(sorted((one.path, one.stat().st_mtime_ns, one.stat().st_size) for one in files))
+            return tuple(sorted((entry.path, entry.stat().st_mtime_ns, entry.stat().st_size) for entry in files))
     except OSError:
         return ()
 
 
 def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instance]:
     """The machines in a TOML text by plain name."""
-    index: dict[str, Instance] = {}
-    for row in rows.read(rows.parse(text, file), "instance", file, _instance, text if file != INSTANCES_FILE else ""):
-        for name in (row.name, *row.aliases):
-            if index.setdefault(plain(name), row) is not row:
-                raise BadInput(f"{file}: {name!r} names both {index[plain(name)].name!r} and {row.name!r}")
-    return index
+    numbered = text if file != INSTANCES_FILE else ""
+    return rows.index_by_name(rows.read(rows.parse(text, file), "instance", file, _instance, numbered), file)
 
 
 def own_instances(path: Path) -> tuple[Instance, ...]:
@@ -74,19 +70,19 @@ def own_instances(path: Path) -> tuple[Instance, ...]:
     text = read_text(path)
     for key in rows.parse(text, str(path)).keys() - {"instance"}:
         raise BadInput(f"{path}: unknown key {key!r}; machines are [[instance]] rows")
-    found = tuple(dict.fromkeys(load_instances(text, str(path)).values()))
+    machines = tuple(dict.fromkeys(load_instances(text, str(path)).values()))
     lines = rows.header_lines(text, "instance")
-    for number, one in enumerate(found, start=1):
+    for number, machine in enumerate(machines, start=1):
         line = lines[number - 1] if len(lines) >= number else 1
-        where = f"{path}, line {line}, [[instance]] row {number} ({one.name})"
+        where = f"{path}, line {line}, [[instance]] row {number} ({machine.name})"
         for key, look_up in (("device", find_device), ("inner_link", find_link), ("outer_link", find_link)):
-            name = getattr(one, key)
+            name = getattr(machine, key)
             try:
                 if name:
                     look_up(name)
             except (UnknownName, AmbiguousName) as error:
                 raise BadInput(f"{where}: {key!r}: {error}") from None
-    return found
+    return machines
 
 
 @remembered(1)
@@ -100,11 +96,11 @@ def _default_folder() -> Path:
 def _read(state: State) -> tuple[Instance, ...]:
     machines: dict[tuple[str, str], Instance] = {}
 
-    def put(found: Iterable[Instance]) -> None:
-        machines.update({(one.cloud, one.name): one for one in found})
+    def put(instances: Iterable[Instance]) -> None:
+        machines.update({(machine.cloud, machine.name): machine for machine in instances})
 
-    put(read_price_list(rows.shipped(OFFERS_FILE), OFFERS_FILE))
-    put(load_instances(rows.shipped(INSTANCES_FILE)).values())
+    put(read_price_list(rows.shipped(OFFERS_FILE, __file__), OFFERS_FILE))
+    put(load_instances(rows.shipped(INSTANCES_FILE, __file__)).values())
     paths = [Path(name) for name, _, _ in state]
     for path in (each for each in paths if each.suffix == ".csv"):
         put(read_price_list(read_text(path), str(path)))

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import has_profile
@@ -35,7 +35,7 @@ def measured_sisters(device: Device) -> tuple[str, ...]:
 @remembered(1)
 def measured_steps() -> Mapping[str, int]:
     """How many steps were measured, by device."""
-    return dict(rows.read(rows.parse(rows.shipped(FILE), FILE), "device", FILE, _row))
+    return dict(rows.read(rows.parse(rows.shipped(FILE, __file__), FILE), "device", FILE, _row))
 
 
 def _row(row: rows.CatalogueRow) -> tuple[str, int]:

@@ -79,9 +79,9 @@ class Description:
     cloud: str = OWN_CLOUD
 
 
-def own_machine(told: Description, paid: float | Purchase, today: date) -> Instance:
+def own_machine(description: Description, paid: float | Purchase, today: date) -> Instance:
     """The machine at a price per hour or at what it cost to buy."""
-    sheet = find_device(told.device)
+    sheet = find_device(description.device)
     hourly = paid.dollars_per_hour if isinstance(paid, Purchase) else paid
     source = (
         f"own: bought for {paid.dollars:g} dollars over {paid.years:g} years, {paid.watts:g} W at "
@@ -90,15 +90,17 @@ def own_machine(told: Description, paid: float | Purchase, today: date) -> Insta
         else "own: price as given"
     )
     return Instance(
-        name=told.name,
-        cloud=told.cloud,
+        name=description.name,
+        cloud=description.cloud,
         device=sheet.name,
-        gpus=told.gpus,
+        gpus=description.gpus,
         dollars_per_hour=hourly,
-        cpus=8 * told.gpus if told.cpus is None else told.cpus,
-        host_memory_bytes=told.gpus * 2**36 if told.host_memory_bytes is None else told.host_memory_bytes,
-        inner_link=find_link(told.inner_link).name if told.inner_link else sheet.interconnect,
-        outer_link=find_link(told.link).name if told.link else "",
+        cpus=8 * description.gpus if description.cpus is None else description.cpus,
+        host_memory_bytes=description.gpus * 2**36
+        if description.host_memory_bytes is None
+        else description.host_memory_bytes,
+        inner_link=find_link(description.inner_link).name if description.inner_link else sheet.interconnect,
+        outer_link=find_link(description.link).name if description.link else "",
         source=source,
         priced_on=today.isoformat(),
         verified=True,
@@ -108,21 +110,21 @@ def own_machine(told: Description, paid: float | Purchase, today: date) -> Insta
 def add_machine(machine: Instance) -> Path:
     """Write a machine to the user's file, in place of one of its name."""
     path = price_folder() / OWN_FILE
-    kept = [] if not path.exists() else [one for one in own_instances(path) if one.name != machine.name]
+    others = [] if not path.exists() else [own for own in own_instances(path) if own.name != machine.name]
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, "\n".join(_toml(one) for one in (*kept, machine)))
+    write_text(path, "\n".join(_toml(own) for own in (*others, machine)))
     return path
 
 
 def remove_machine(name: str) -> Path:
     """Take a machine out of the user's file."""
     path = price_folder() / OWN_FILE
-    known = own_instances(path) if path.exists() else ()
-    kept = [one for one in known if one.name != name]
-    if len(kept) == len(known):
-        names = ", ".join(one.name for one in known) or "none"
+    own_machines = own_instances(path) if path.exists() else ()
+    others = [machine for machine in own_machines if machine.name != name]
+    if len(others) == len(own_machines):
+        names = ", ".join(machine.name for machine in own_machines) or "none"
         raise BadInput(f"no own instance called {name!r}; own: {names}")
-    write_text(path, "\n".join(map(_toml, kept)))
+    write_text(path, "\n".join(map(_toml, others)))
     return path
 
 
@@ -138,23 +140,23 @@ def import_catalogues(files: Sequence[Path], *, cloud: str | None = None, read_o
         day = read_on or datetime.fromtimestamp(_changed(file), UTC).date().isoformat()
         _check_day(day)
         listings += list(read_listings(read_text(file), str(file), cloud or _cloud(file), day))
-    found, skipped = machines(listings, f"{SOURCE}, imported")
-    if not found:
+    imported, skipped = machines(listings, f"{SOURCE}, imported")
+    if not imported:
         raise BadInput(f"{files[0]}: no machine with a known GPU and a price ({len(skipped)} skipped)")
     folder = price_folder()
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name in sorted({one.cloud for one in found}):
+    for name in sorted({machine.cloud for machine in imported}):
         paths.append(folder / f"{name}.csv")
-        write_text(paths[-1], price_list_text(one for one in found if one.cloud == name))
-    return Imported(tuple(paths), found, skipped)
+        write_text(paths[-1], price_list_text(machine for machine in imported if machine.cloud == name))
+    return Imported(tuple(paths), imported, skipped)
 
 
 def skipped_counts(skipped: Iterable[Skipped]) -> dict[str, int]:
     """How many were left out, by reason, the most frequent first."""
     counts: dict[str, int] = {}
-    for one in skipped:
-        counts[one.reason] = counts.get(one.reason, 0) + 1
+    for machine in skipped:
+        counts[machine.reason] = counts.get(machine.reason, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 

@@ -12,6 +12,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 
+from epochcast.base.catalogue_rows import BadRow
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.instance import Instance, RegionPrice, region_prices
 
@@ -50,12 +51,19 @@ def price_list_text(machines: Iterable[Instance]) -> str:
     text = StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
-    for one in sorted(machines, key=lambda one: (one.cloud, one.device, one.gpus, one.name)):
+    for machine in sorted(machines, key=lambda machine: (machine.cloud, machine.device, machine.gpus, machine.name)):
         table.writerow(
             (
-                *(one.cloud, one.name, one.device, one.gpus, one.cpus, f"{one.host_memory_bytes / 2**30:g}"),
-                *(one.inner_link, one.outer_link, ASSUMED if one.board_is_assumed else ""),
-                *(one.priced_on, one.source, one.price_cells),
+                *(
+                    machine.cloud,
+                    machine.name,
+                    machine.device,
+                    machine.gpus,
+                    machine.cpus,
+                    f"{machine.host_memory_bytes / 2**30:g}",
+                ),
+                *(machine.inner_link, machine.outer_link, ASSUMED if machine.board_is_assumed else ""),
+                *(machine.priced_on, machine.source, machine.price_cells),
             )
         )
     return text.getvalue()
@@ -64,25 +72,25 @@ def price_list_text(machines: Iterable[Instance]) -> str:
 def cheapest(prices: Iterable[RegionPrice], *, spot: bool = False) -> RegionPrice | None:
     """The region with the least price on demand, or as spot; of equals the first by name."""
 
-    def dollars_per_hour(one: RegionPrice) -> float | None:
-        return one.spot_dollars_per_hour if spot else one.dollars_per_hour
+    def dollars_per_hour(price: RegionPrice) -> float | None:
+        return price.spot_dollars_per_hour if spot else price.dollars_per_hour
 
-    sold = [one for one in prices if dollars_per_hour(one) is not None]
-    return min(sold, key=lambda one: (dollars_per_hour(one) or 0.0, one.region), default=None)
+    sold = [price for price in prices if dollars_per_hour(price) is not None]
+    return min(sold, key=lambda price: (dollars_per_hour(price) or 0.0, price.region), default=None)
 
 
 def _instance(row: Mapping[str, str | None], where: str) -> Instance:
     def cell(name: str) -> str:
         text = row[name]
         if text is None:
-            raise BadInput(f"{where}: {name!r} is missing")
+            raise BadRow(where, f"{name!r} is missing")
         return text
 
     def number(name: str) -> float:
         try:
             return float(cell(name))
         except ValueError:
-            raise BadInput(f"{where}: {name!r} must be a number, got {row[name]!r}") from None
+            raise BadRow(where, f"{name!r} must be a number, got {row[name]!r}") from None
 
     key = "prices"
     try:
@@ -90,8 +98,8 @@ def _instance(row: Mapping[str, str | None], where: str) -> Instance:
         first = cheapest(region_prices(cell(key).partition("|")[0]))
         if first is None or first.dollars_per_hour is None:
             raise BadInput("no price on demand")
-        spots = [one.rpartition(":")[2] for one in cell(key).split("|")]
-        spot = min((float(one) for one in spots if one), default=None)
+        spots = [group.rpartition(":")[2] for group in cell(key).split("|")]
+        spot = min((float(text) for text in spots if text), default=None)
         key = "row"
         return Instance(
             name=cell("name"),
@@ -111,8 +119,7 @@ def _instance(row: Mapping[str, str | None], where: str) -> Instance:
             price_cells=cell("prices"),
             board_is_assumed=cell("board") == ASSUMED,
         )
+    except BadRow:
+        raise
     except (EpochcastError, ValueError) as error:
-        message = str(error)
-        if message.startswith(where):
-            raise
-        raise BadInput(f"{where}: {f'{key!r}: ' if key == 'prices' else ''}{message}") from None
+        raise BadRow(where, f"{key!r}: {error}" if key == "prices" else error) from None

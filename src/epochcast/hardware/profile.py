@@ -17,15 +17,15 @@ from math import isfinite
 from pathlib import Path
 from typing import TypeVar
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.atomic_files import write_text
 from epochcast.base.caching import remembered
 from epochcast.base.documents import read_text
+from epochcast.base.name_matching import plain
 from epochcast.describe.graph.math_modes import MATHS
 from epochcast.describe.graph.precision import PRECISIONS, find_precision
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.device import Device
-from epochcast.hardware.name_matching import plain
 
 Found = TypeVar("Found")
 

@@ -10,10 +10,10 @@ A board of the same chip with the same peak and much the same power has the frac
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import BadInput
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 
@@ -97,4 +97,4 @@ def _is_alike(what: str, one: Device, other: Device) -> bool:
 
 @remembered(1)
 def _table() -> Mapping[str, Mapping[str, PublishedRate]]:
-    return load_rates(rows.shipped(FILE))
+    return load_rates(rows.shipped(FILE, __file__))

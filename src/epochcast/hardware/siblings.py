@@ -45,12 +45,12 @@ def ordered(
     """Values in which no slower sibling has more than a faster one and the slack of the pair, none by default."""
     names = list(values)
     places = {name: place for place, name in enumerate(names)}
-    known = [place for place, (slow, fast) in enumerate(pairs) if slow in places and fast in places]
-    if not known:
+    usable = [place for place, (slow, fast) in enumerate(pairs) if slow in places and fast in places]
+    if not usable:
         return dict(values)
-    slow = np.array([places[pairs[place][0]] for place in known])
-    fast = np.array([places[pairs[place][1]] for place in known])
-    slack = np.zeros(len(known)) if slacks is None else np.array([slacks[place] for place in known])
+    slow = np.array([places[pairs[place][0]] for place in usable])
+    fast = np.array([places[pairs[place][1]] for place in usable])
+    slack = np.zeros(len(usable)) if slacks is None else np.array([slacks[place] for place in usable])
     level = np.array([values[name] for name in names])
     weight = np.array([weights[name] for name in names])
     for _ in range(_ROUNDS):
@@ -58,10 +58,10 @@ def ordered(
         worst = int(missed.argmax())
         if missed[worst] <= _NEAR:
             break
-        one, other = slow[worst], fast[worst]
-        share = weight[other] / (weight[one] + weight[other])
-        level[one] -= missed[worst] * share
-        level[other] += missed[worst] * (1 - share)
+        slower, faster = slow[worst], fast[worst]
+        share = weight[faster] / (weight[slower] + weight[faster])
+        level[slower] -= missed[worst] * share
+        level[faster] += missed[worst] * (1 - share)
     while (missed := level[slow] - level[fast] - slack).max() > 0:
         np.minimum.at(level, slow, level[fast] + slack)
         if missed.max() < 1e-12:  # what rounding makes of equal boards

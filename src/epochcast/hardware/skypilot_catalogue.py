@@ -76,16 +76,16 @@ def machines(listings: Iterable[Listing], source: str = SOURCE) -> tuple[tuple[I
     by_machine: dict[tuple[str, str, str], list[Listing]] = defaultdict(list)
     for listing in _joined(list(listings)):
         by_machine[listing.cloud, listing.instance, listing.accelerator].append(listing)
-    found: list[Instance] = []
+    offers: list[Instance] = []
     skipped: list[Skipped] = []
     for key, same in by_machine.items():
-        made = _machine(same, source)
-        if isinstance(made, Instance):
-            found.append(made)
+        offer_or_reason = _machine(same, source)
+        if isinstance(offer_or_reason, Instance):
+            offers.append(offer_or_reason)
         else:
-            skipped.append(Skipped(*key, made))
-    kept, implausible = _plausible(found)
-    return kept, (*skipped, *implausible)
+            skipped.append(Skipped(*key, offer_or_reason))
+    plausible, implausible = _plausible(offers)
+    return plausible, (*skipped, *implausible)
 
 
 def _listing(row: Mapping[str, str], where: str, cloud: str, read_on: str) -> Listing:
@@ -121,27 +121,29 @@ def _joined(listings: Sequence[Listing]) -> Iterator[Listing]:
     for rule in machine_rules().joined:
         hosts |= {f"{rule.cloud} {name}": (rule.accelerator, count) for name, count in rule.instances.items()}
     apart: dict[tuple[str, str, float, str], list[Listing]] = defaultdict(list)
-    for one in listings:
-        if not one.instance:
-            apart[one.cloud, one.accelerator, one.accelerators, one.region].append(one)
+    for listing in listings:
+        if not listing.instance:
+            apart[listing.cloud, listing.accelerator, listing.accelerators, listing.region].append(listing)
     used = set()
-    for one in listings:
-        if one.accelerator:
+    for listing in listings:
+        if listing.accelerator:
             continue
-        accelerator, count = hosts[f"{one.cloud} {one.instance}"]
-        key = one.cloud, accelerator, count, one.region
+        accelerator, count = hosts[f"{listing.cloud} {listing.instance}"]
+        key = listing.cloud, accelerator, count, listing.region
         for gpu in apart.get(key, ())[:1]:
             used.add(key[:3])
             yield replace(
-                one,
+                listing,
                 accelerator=accelerator,
                 accelerators=count,
-                dollars_per_hour=_both(one.dollars_per_hour, gpu.dollars_per_hour),
-                spot_dollars_per_hour=_both(one.spot_dollars_per_hour, gpu.spot_dollars_per_hour),
+                dollars_per_hour=_both(listing.dollars_per_hour, gpu.dollars_per_hour),
+                spot_dollars_per_hour=_both(listing.spot_dollars_per_hour, gpu.spot_dollars_per_hour),
             )
-    for one in listings:
-        if one.accelerator and (one.instance or (one.cloud, one.accelerator, one.accelerators) not in used):
-            yield one
+    for listing in listings:
+        if listing.accelerator and (
+            listing.instance or (listing.cloud, listing.accelerator, listing.accelerators) not in used
+        ):
+            yield listing
 
 
 def _both(host: float | None, gpus: float | None) -> float | None:
@@ -177,7 +179,7 @@ def _machine(same: Sequence[Listing], source: str) -> Instance | str:
             inner_link=built.inner_link,
             outer_link=built.outer_link,
             source=source,
-            priced_on=max(one.read_on for one in same),
+            priced_on=max(listing.read_on for listing in same),
             verified=True,
             aliases=() if name == first.instance else (first.instance,),
             region=least.region,
@@ -192,30 +194,34 @@ def _machine(same: Sequence[Listing], source: str) -> Instance | str:
 def _by_region(same: Sequence[Listing]) -> tuple[RegionPrice, ...]:
     """The least price of each region's zones."""
     regions: dict[str, list[Listing]] = defaultdict(list)
-    for one in same:
-        regions[one.region].append(one)
+    for listing in same:
+        regions[listing.region].append(listing)
 
     def least(prices: Iterable[float | None]) -> float | None:
         return min((price for price in prices if price is not None), default=None)
 
     return tuple(
         RegionPrice(
-            region, least(one.dollars_per_hour for one in zones), least(one.spot_dollars_per_hour for one in zones)
+            region,
+            least(listing.dollars_per_hour for listing in zones),
+            least(listing.spot_dollars_per_hour for listing in zones),
         )
         for region, zones in sorted(regions.items())
     )
 
 
-def _plausible(found: Sequence[Instance]) -> tuple[tuple[Instance, ...], tuple[Skipped, ...]]:
+def _plausible(offers: Sequence[Instance]) -> tuple[tuple[Instance, ...], tuple[Skipped, ...]]:
     """Those that do not cost next to nothing beside others with the same device."""
     by_device: dict[str, list[float]] = defaultdict(list)
-    for one in found:
-        by_device[one.device].append(one.dollars_per_gpu_hour)
+    for offer in offers:
+        by_device[offer.device].append(offer.dollars_per_gpu_hour)
     least = {device: LEAST_PART_OF_MEDIAN * median(prices) for device, prices in by_device.items()}
-    kept = tuple(one for one in found if one.dollars_per_gpu_hour >= least[one.device])
+    plausible = tuple(offer for offer in offers if offer.dollars_per_gpu_hour >= least[offer.device])
     low = tuple(
-        Skipped(one.cloud, one.name, one.device, "costs less than a tenth of the median for its device: no list price")
-        for one in found
-        if one.dollars_per_gpu_hour < least[one.device]
+        Skipped(
+            offer.cloud, offer.name, offer.device, "costs less than a tenth of the median for its device: no list price"
+        )
+        for offer in offers
+        if offer.dollars_per_gpu_hour < least[offer.device]
     )
-    return kept, low
+    return plausible, low

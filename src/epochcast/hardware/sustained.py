@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from math import exp, log, sqrt
 from typing import TypeVar
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.math_modes import MATHS, OP_MATHS
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import BANDWIDTH, published_bandwidth_fraction, published_fractions
@@ -243,11 +243,6 @@ def _published_scales() -> Mapping[str, float]:
     return {what: exp(sum(values) / len(values)) for what, values in logs.items()}
 
 
-def stack_launch_seconds(stack: str, device: Device) -> float:
-    """Host seconds per kernel fitted for a source of measurements: with this device, or with all its devices."""
-    return sustained(device).launch_seconds.get(stack) or _launches()[stack]
-
-
 def usual_launch_seconds(stack: str) -> float:
     """Host seconds per kernel fitted for a source of measurements, over all its devices."""
     return _launches()[stack]
@@ -326,7 +321,7 @@ def _launches() -> Mapping[str, float]:
 
 @remembered(1)
 def _document() -> Mapping[str, object]:
-    return rows.parse(rows.shipped(FILE), FILE)
+    return rows.parse(rows.shipped(FILE, __file__), FILE)
 
 
 def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
+from epochcast.base.name_matching import plain
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Level
 from epochcast.hardware.link import Link
-from epochcast.hardware.name_matching import plain
 
 TOPOLOGIES_FILE = "topologies.toml"
 # The default if neither a box nor a number is given: most boxes in data centres.
@@ -138,18 +138,12 @@ def largest_box(device: str) -> int:
 
 def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topology]:
     """The boxes in a TOML text by plain name and alias."""
-    boxes: dict[str, Topology] = {}
-    for box in rows.read(rows.parse(text, file), "topology", file, _topology):
-        for name in (box.name, *box.aliases):
-            first = boxes.setdefault(plain(name), box)
-            if first is not box:
-                raise BadInput(f"{file}: {name!r} names both {first.name!r} and {box.name!r}")
-    return boxes
+    return rows.index_by_name(rows.read(rows.parse(text, file), "topology", file, _topology), file)
 
 
 @remembered(1)
 def _topologies() -> Mapping[str, Topology]:
-    return load_topologies(rows.shipped(TOPOLOGIES_FILE))
+    return load_topologies(rows.shipped(TOPOLOGIES_FILE, __file__))
 
 
 def _topology(row: rows.CatalogueRow) -> Topology:

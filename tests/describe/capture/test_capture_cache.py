@@ -3,10 +3,12 @@
 import gzip
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from epochcast import describe
 from epochcast.describe.capture.capture_cache import CachedModel, CacheWarning, about, folder
 from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.zoo import zoo_model
@@ -172,3 +174,12 @@ def test_without_a_name_it_is_in_the_users_cache(monkeypatch: pytest.MonkeyPatch
     where = folder()
     assert where is not None
     assert where.parts[-2:] == ("epochcast", "captures")
+
+
+def test_a_change_of_our_own_rules_is_another_capture() -> None:
+    own = sha256()
+    rooms = [Path(describe.__file__).parent / name for name in ("capture", "graph")]
+    for path in sorted(path for room in rooms for path in room.rglob("*.py")):
+        own.update(path.name.encode() + b"\0" + path.read_bytes())
+    assert about("torchvision:alexnet", None, {})["ours"] == own.hexdigest()
+    assert own.hexdigest() != sha256().hexdigest()

@@ -9,7 +9,6 @@ from tests.every import every
 from epochcast.describe.capture.hf import Reference, hf_model, load_hf, parse_reference
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.op_kinds import Attention
-from epochcast.describe.graph.op_work import flops
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, UnknownName
 
@@ -223,8 +222,8 @@ def test_experts_of_a_mixture_run_as_one_grouped_product_with_the_flops_of_the_c
     trace = hf_model(reference, (16,)).trace(Recipe(4, mode="forward_backward"))
     grouped = [op for op in trace.ops if "_grouped_mm" in op.name]
     product = 2 * 4 * 16 * 2 * 3 * 64 * 128
-    assert sum(flops(op.kind, op) for op in grouped if op.phase is Phase.FORWARD) == product
-    assert sum(flops(op.kind, op) for op in grouped if op.phase is Phase.BACKWARD) == 2 * product
+    assert sum(op.kind.flops(op) for op in grouped if op.phase is Phase.FORWARD) == product
+    assert sum(op.kind.flops(op) for op in grouped if op.phase is Phase.BACKWARD) == 2 * product
 
 
 def test_the_rank_of_a_recipe_does_what_the_rank_at_loading_does() -> None:

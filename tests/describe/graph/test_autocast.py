@@ -6,7 +6,6 @@ from epochcast.describe.graph.autocast import with_precision
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph, Op, Phase
 from epochcast.describe.graph.op_kinds import Conv, Copy, Elementwise, Loss, Matmul, Norm, Pool, Softmax
-from epochcast.describe.graph.op_work import work
 from epochcast.describe.graph.precision import PRECISIONS
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
@@ -161,7 +160,7 @@ def test_no_precision_changes_the_matrix_flops(precision: str) -> None:
 
 def test_fp32_marks_convolutions_and_their_gradients_alone() -> None:
     strict, single = step(convnet(), "fp32_strict"), step(convnet(), "fp32")
-    assert [work(op) for op in strict] == [work(op) for op in single]
+    assert [op.work for op in strict] == [op.work for op in single]
     assert {op.math for op in strict} == {"fp32"}
     assert {op.math for op in single if isinstance(op.kind, Conv)} == {"tf32"}
     assert {op.math for op in single if not isinstance(op.kind, Conv)} == {"fp32"}
@@ -171,7 +170,7 @@ def test_fp32_marks_convolutions_and_their_gradients_alone() -> None:
 
 def test_tf32_marks_the_products_and_moves_the_same_bytes() -> None:
     single, tf32 = step(convnet(), "fp32"), step(convnet(), "tf32")
-    assert [work(op) for op in single] == [work(op) for op in tf32]
+    assert [op.work for op in single] == [op.work for op in tf32]
     assert {op.math for op in tf32 if isinstance(op.kind, Conv | Matmul)} == {"tf32"}
     assert {op.math for op in tf32 if isinstance(op.kind, Norm | Elementwise)} == {"fp32"}
 

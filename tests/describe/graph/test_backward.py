@@ -7,14 +7,13 @@ from epochcast.describe.graph.backward import backward, differentiable
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Gradient, Graph, Op
 from epochcast.describe.graph.op_kinds import Conv, Copy, Elementwise, Embedding, Kind, Matmul, Norm, Pool, Reduce, View
-from epochcast.describe.graph.op_work import flops, op_class, work
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
 from epochcast.describe.graph.training import with_loss
 
 
 def matrix_flops(ops: tuple[Op, ...]) -> int:
-    return sum(work(op).flops for op in ops if op_class(op.kind, op).is_matrix)
+    return sum(op.work.flops for op in ops if op.op_class.is_matrix)
 
 
 def of_kind(ops: tuple[Op, ...], kind: type[Kind]) -> list[Op]:
@@ -37,7 +36,7 @@ def test_resnet18_backward_is_twice_forward_without_the_first_data_gradient() ->
     graph = with_loss(zoo_model("resnet18").graph(2))
     first = graph.ops[0]
     assert isinstance(first.kind, Conv)
-    assert matrix_flops(backward(graph)) == 2 * matrix_flops(graph.ops) - flops(first.kind, first)
+    assert matrix_flops(backward(graph)) == 2 * matrix_flops(graph.ops) - first.kind.flops(first)
 
 
 def test_resnet18_backward_has_two_products_per_layer_but_the_first() -> None:
@@ -99,7 +98,7 @@ def test_a_tensor_used_twice_collects_its_gradients_by_an_addition() -> None:
     ops = backward(b.finish(y, loss="none"))
     sums = [op for op in of_kind(ops, Elementwise) if op.name.endswith(".accumulate")]
     assert [op.output.name for op in sums] == [f"grad:{x.name}"]
-    assert work(sums[0]).read_bytes == 2 * x.bytes
+    assert sums[0].work.read_bytes == 2 * x.bytes
 
 
 def test_tied_weights_accumulate_one_gradient() -> None:
@@ -124,7 +123,7 @@ def test_both_gradients_of_a_product_cost_what_it_costs(transpose_a: bool, trans
     c = b.view(c, (2, 11, 7) if transpose_b else (2, 7, 11))
     y = b.matmul(a, c, transpose_a=transpose_a, transpose_b=transpose_b, name="product")
     ops = tuple(op for op in backward(b.finish(y, loss="none")) if op.layer == "product")
-    assert [work(op).flops for op in ops] == [2 * 2 * 5 * 7 * 11] * 2
+    assert [op.work.flops for op in ops] == [2 * 2 * 5 * 7 * 11] * 2
     assert [op.output.shape for op in ops] == [c.shape, a.shape]  # bmm: mat2 before self
 
 
@@ -133,7 +132,7 @@ def test_a_matrix_shared_by_all_samples_gets_one_flat_product() -> None:
     x = b.linear(b.input("x", (3, 1)), 5, name="fc")
     shared = b.matmul(b.parameter("left", (5, 4)), b.parameter("right", (4, 7)), name="made")
     ops = backward(b.finish(b.matmul(x, shared, name="product"), loss="none"))
-    assert [work(op).flops for op in ops if op.layer == "product"] == [2 * 6 * 5 * 7] * 2
+    assert [op.work.flops for op in ops if op.layer == "product"] == [2 * 6 * 5 * 7] * 2
 
 
 def test_a_broadcast_operand_of_a_product_gets_a_sum() -> None:
@@ -144,7 +143,7 @@ def test_a_broadcast_operand_of_a_product_gets_a_sum() -> None:
     ops = backward(b.finish(b.matmul(q, k, transpose_b=True, name="scores"), loss="none"))
     mine = [op for op in ops if op.layer == "scores"]
     assert [type(op.kind) for op in mine] == [Matmul, Reduce, Matmul]
-    assert work(mine[0]).flops == 2 * 2 * 3 * 4 * 5 * 6
+    assert mine[0].work.flops == 2 * 2 * 3 * 4 * 5 * 6
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -202,7 +201,7 @@ def one_layer(layer: str) -> list[Op]:
 def test_a_rule_reads_what_it_saved(layer: str, kinds: list[Kind], read_bytes: int) -> None:
     ops = one_layer(layer)
     assert [op.kind for op in ops if not op.name.endswith(".accumulate")] == kinds
-    assert sum(work(op).read_bytes for op in ops) == read_bytes
+    assert sum(op.work.read_bytes for op in ops) == read_bytes
 
 
 def test_a_broadcast_factor_gets_the_sum_of_its_gradient() -> None:
@@ -221,4 +220,4 @@ def test_the_rules_hold_for_a_step_of_the_whole_model() -> None:
     step = zoo_model("resnet18").trace(Recipe(2)).flops
     graph = zoo_model("resnet18").graph(2)
     assert step["forward"] == matrix_flops(graph.ops)
-    assert step["backward"] == 2 * step["forward"] - flops(graph.ops[0].kind, graph.ops[0])
+    assert step["backward"] == 2 * step["forward"] - graph.ops[0].kind.flops(graph.ops[0])

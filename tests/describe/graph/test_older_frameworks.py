@@ -2,7 +2,6 @@ from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.older_frameworks import eager_attention
 from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import Attention, Copy, Elementwise, Kind, Matmul, Reduce, Softmax
-from epochcast.describe.graph.op_work import op_class, work
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.training import step_ops
 
@@ -21,7 +20,7 @@ def pieces(graph: Graph) -> list[Op]:
 
 
 def matrix_flops(ops: list[Op]) -> int:
-    return sum(work(op).flops for op in ops if op_class(op.kind, op).is_matrix)
+    return sum(op.work.flops for op in ops if op.op_class.is_matrix)
 
 
 def test_eager_attention_is_two_products_with_a_softmax_between() -> None:
@@ -33,7 +32,7 @@ def test_eager_attention_is_two_products_with_a_softmax_between() -> None:
 def test_eager_and_fused_attention_have_the_same_forward_flops() -> None:
     fused = attention().ops[-1]
     assert isinstance(fused.kind, Attention)
-    assert matrix_flops(pieces(attention())) == work(fused).flops == 2 * 2 * (2 * 3 * 5 * 5 * 7)
+    assert matrix_flops(pieces(attention())) == fused.work.flops == 2 * 2 * (2 * 3 * 5 * 5 * 7)
 
 
 def test_the_scores_are_in_memory() -> None:
@@ -59,7 +58,7 @@ def test_eager_backward_is_four_products_and_scaling_reads_only_its_gradient() -
     backward = [op for op in step if op.layer == "attention" and op.name not in {p.name for p in pieces(attention())}]
     assert matrix_flops(backward) == 4 * 2 * (2 * 3 * 5 * 5 * 7)
     (scale,) = [op for op in backward if op.kind == Elementwise("scale")]
-    assert work(scale).read_bytes == work(scale).written_bytes == 4 * 2 * 3 * 25
+    assert scale.work.read_bytes == scale.work.written_bytes == 4 * 2 * 3 * 25
 
 
 def test_other_ops_are_left_alone() -> None:
@@ -100,4 +99,4 @@ def test_a_given_bias_is_read_both_ways() -> None:
     fused = step_ops(b.finish(out, loss="none"), Recipe(2, mode="forward_backward"))
     ops = [op for op in fused if isinstance(op.kind, Attention)]
     plain = [op for op in step_ops(attention(), Recipe(2, mode="forward_backward")) if isinstance(op.kind, Attention)]
-    assert work(ops[0]).read_bytes - work(plain[0]).read_bytes == bias.bytes
+    assert ops[0].work.read_bytes - plain[0].work.read_bytes == bias.bytes

@@ -1,34 +1,27 @@
-"""Every table that must know a kind knows it; a kind that nobody counts is opaque and is listed."""
+"""Every built-in operator has its formulas; an operator without one is opaque and is listed."""
 
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
-
-import pytest
 
 import epochcast as ec
 from epochcast.describe.capture.inspection import inspect_graph
 from epochcast.describe.capture.model import BuiltModel
-from epochcast.describe.graph.backward import gradients
+from epochcast.describe.graph import ops
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph, Op, Phase
 from epochcast.describe.graph.op_kinds import KIND_CLASSES, Kind, Opaque
-from epochcast.describe.graph.op_work import OpClass, class_rule, flops, op_class, work
-from epochcast.describe.graph.receptive import field_after
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.describe.graph.trace import CLASSES, Trace
 
-# Formulas without a default that would do for any kind. Bytes, kernels and the shape as a product have one (every
-# operand once, one kernel, a column), what is kept beside a result too (nothing), and a kernel that cannot be measured
-# is refused by name.
-TABLES: dict[str, Any] = {"flops": flops, "class": class_rule, "gradients": gradients, "receptive field": field_after}
-
 
 @dataclass(frozen=True, slots=True)
 class Mystery(Kind):
-    """Defined here alone: no table knows it."""
+    """Has no formula."""
 
     label: ClassVar[str] = "mystery"
 
@@ -44,32 +37,19 @@ def every_kind() -> set[type[Kind]]:
     return {kind for kind in subclasses(Kind) if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind}
 
 
-def missing(kind: type[Kind]) -> set[str]:
-    """The tables that do not know a kind."""
-    bases = set(kind.__mro__) - {Kind, object}
-    lacking = {name for name, table in TABLES.items() if not bases & set(table.registry)}
-    return lacking | ({"KIND_CLASSES"} if KIND_CLASSES.get(kind.label) is not kind else set())
-
-
-def test_every_table_knows_every_kind() -> None:
+def test_every_built_in_kind_is_registered_and_counted() -> None:
     shipped = {kind for kind in every_kind() if kind.__module__.startswith("epochcast.")}
-    assert {kind.__name__: missing(kind) for kind in shipped if missing(kind)} == {}
-    assert shipped == set(KIND_CLASSES.values())
+    built_in = {kind for kind in KIND_CLASSES.values() if kind.__module__.startswith("epochcast.")}
+    assert shipped == built_in
+    assert {kind.__name__ for kind in shipped if not kind().is_counted} == {"Opaque"}
+    own_class = {kind for kind in shipped if kind.op_class is not Kind.op_class}
+    assert {kind.__name__ for kind in shipped - own_class if kind.runs_as is OpClass.OPAQUE} == {"Opaque"}
+    assert {kind.__name__ for kind in shipped if kind.gradients is Kind.gradients} == {"Opaque"}
 
 
-def test_a_kind_that_was_only_defined_is_missing_everywhere() -> None:
-    assert Mystery in every_kind()
-    assert missing(Mystery) == {*TABLES, "KIND_CLASSES"}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_that_learns_a_kind_is_no_longer_missing(name: str) -> None:
-    @dataclass(frozen=True, slots=True)
-    class Learnt(Kind):
-        label: ClassVar[str] = "learnt"
-
-    TABLES[name].register(Learnt, lambda *_: 0)
-    assert missing(Learnt) == {*TABLES, "KIND_CLASSES"} - {name}
+def test_every_module_of_operators_is_loaded() -> None:
+    modules = {module.stem for module in Path(ops.__file__).parent.glob("*_op.py")}
+    assert {kind.__module__.rpartition(".")[2] for kind in KIND_CLASSES.values()} >= modules
 
 
 # ---- a kind that nobody counts ------------------------------------------------------------------
@@ -100,20 +80,20 @@ def test_it_is_listed_and_warned_about() -> None:
 def test_it_costs_what_an_opaque_op_costs_forward_and_backward() -> None:
     mystery, opaque = (ec.forecast(network(kind), device="V100", batch=8) for kind in (Mystery(), Opaque()))
     assert mystery.step_parts == opaque.step_parts
-    ops = [op for op in trace(Mystery()).ops if isinstance(op.kind, Mystery)]
-    assert [op.phase for op in ops] == [Phase.FORWARD, Phase.BACKWARD]
-    assert all(work(op).read_bytes > 0 and work(op).written_bytes > 0 for op in ops)
+    mystery_ops = [op for op in trace(Mystery()).ops if isinstance(op.kind, Mystery)]
+    assert [op.phase for op in mystery_ops] == [Phase.FORWARD, Phase.BACKWARD]
+    assert all(op.work.read_bytes > 0 and op.work.written_bytes > 0 for op in mystery_ops)
 
 
 def test_a_class_does_not_hide_that_nobody_counts_its_flops() -> None:
     @dataclass(frozen=True, slots=True)
     class Classed(Kind):
         label: ClassVar[str] = "classed"
+        runs_as: ClassVar[OpClass] = OpClass.ELEMENTWISE
 
-    class_rule.register(Classed, lambda kind, op: OpClass.ELEMENTWISE)
     x = Tensor((2, 3), name="x")
     op = Op("op", Classed(), (x,), (x,))
-    assert op_class(op.kind, op) is OpClass.OPAQUE
+    assert op.op_class is OpClass.OPAQUE
     step = trace(Classed())
     assert step.opaque == ("classed",)
     assert CLASSES.index(OpClass.OPAQUE) in step.columns.op_class

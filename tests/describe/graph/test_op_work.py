@@ -24,8 +24,7 @@ from epochcast.describe.graph.op_kinds import (
     Softmax,
     View,
 )
-from epochcast.describe.graph.op_shapes import matrix
-from epochcast.describe.graph.op_work import OpClass, OpWork, op_class, work
+from epochcast.describe.graph.op_work import OpClass, OpWork
 from epochcast.describe.graph.tensor import DType, Tensor
 
 
@@ -65,12 +64,12 @@ WEIGHTS = backward(STRIDED, [Y, X], [W], gradient=Gradient.WEIGHTS)
 
 @pytest.mark.parametrize("op", [FORWARD, DATA, WEIGHTS], ids=["forward", "data", "weights"])
 def test_a_convolution_costs_the_same_flops_in_every_direction(op: Op) -> None:
-    assert work(op).flops == 2 * (2 * 5 * 5 * 5) * (3 * 9) == 13_500
+    assert op.work.flops == 2 * (2 * 5 * 5 * 5) * (3 * 9) == 13_500
 
 
 def test_a_convolution_reads_input_weight_and_bias_and_writes_its_output() -> None:
-    assert work(FORWARD).read_bytes == 4 * (2 * 3 * 81 + 5 * 27 + 5)
-    assert work(FORWARD).written_bytes == 4 * 2 * 5 * 25
+    assert FORWARD.work.read_bytes == 4 * (2 * 3 * 81 + 5 * 27 + 5)
+    assert FORWARD.work.written_bytes == 4 * 2 * 5 * 25
 
 
 @pytest.mark.parametrize(
@@ -79,26 +78,26 @@ def test_a_convolution_reads_input_weight_and_bias_and_writes_its_output() -> No
     ids=["forward", "data", "weights"],
 )
 def test_a_convolution_is_an_implicit_matrix_product(op: Op, shape: tuple[int, ...]) -> None:
-    assert tuple(matrix(op.kind, op)) == shape
+    assert tuple(op.kind.matrix(op)) == shape
 
 
 def test_a_three_dimensional_convolution_counts_three_kernel_sides() -> None:
     kind = Conv((1, 1, 1), (0, 0, 0), (1, 1, 1))
     op = made(kind, [tensor(2, 3, 5, 5, 5)], [tensor(2, 7, 3, 3, 3)], (tensor(7, 3, 3, 3, 3),))
-    assert work(op).flops == 2 * (2 * 7 * 27) * (3 * 27)
+    assert op.work.flops == 2 * (2 * 7 * 27) * (3 * 27)
 
 
 def test_a_convolution_of_g_groups_costs_a_gth() -> None:
     grouped = made(Conv(groups=3), [tensor(2, 6, 5, 5)], [tensor(2, 9, 3, 3)], (tensor(9, 2, 3, 3),))
-    assert work(grouped).flops == 2 * (2 * 9 * 9) * (2 * 9)
-    assert tuple(matrix(grouped.kind, grouped)) == (2 * 9, 3, 18, 3)
-    assert op_class(grouped.kind, grouped) is OpClass.CONV_GROUPED
+    assert grouped.work.flops == 2 * (2 * 9 * 9) * (2 * 9)
+    assert tuple(grouped.kind.matrix(grouped)) == (2 * 9, 3, 18, 3)
+    assert grouped.op_class is OpClass.CONV_GROUPED
 
 
 def test_a_depthwise_convolution_multiplies_each_channel_by_its_own_filter() -> None:
     depthwise = made(Conv(groups=6), [tensor(2, 6, 5, 5)], [tensor(2, 6, 3, 3)], (tensor(6, 1, 3, 3),))
-    assert work(depthwise).flops == 2 * (2 * 6 * 9) * 9
-    assert op_class(depthwise.kind, depthwise) is OpClass.CONV_DEPTHWISE
+    assert depthwise.work.flops == 2 * (2 * 6 * 9) * 9
+    assert depthwise.op_class is OpClass.CONV_DEPTHWISE
 
 
 # 2 images of 3 channels 4x4 up to 5 channels 8x8 by 2x2 with stride 2: every input element meets 5·4 taps.
@@ -116,28 +115,28 @@ SMALL, LARGE, UP_WEIGHT = tensor(2, 3, 4, 4), tensor(2, 5, 8, 8), tensor(3, 5, 2
     ids=["forward", "data", "weights"],
 )
 def test_a_transposed_convolution_is_counted_at_its_input(op: Op, shape: tuple[int, ...]) -> None:
-    assert work(op).flops == 2 * (2 * 16 * 3) * (5 * 4) == 2 * prod(shape)
-    assert tuple(matrix(op.kind, op)) == shape
-    assert op_class(op.kind, op) is OpClass.CONV_TRANSPOSED
+    assert op.work.flops == 2 * (2 * 16 * 3) * (5 * 4) == 2 * prod(shape)
+    assert tuple(op.kind.matrix(op)) == shape
+    assert op.op_class is OpClass.CONV_TRANSPOSED
 
 
 def test_a_one_by_one_convolution_is_pointwise() -> None:
     op = made(Conv(), [tensor(2, 3, 4, 4)], [tensor(2, 5, 4, 4)], (tensor(5, 3, 1, 1),))
-    assert op_class(op.kind, op) is OpClass.CONV_POINTWISE
+    assert op.op_class is OpClass.CONV_POINTWISE
 
 
 def test_a_linear_layer_multiplies_every_token() -> None:
     op = made(Matmul(transpose_b=True), [tensor(2, 7, 3)], [tensor(2, 7, 5)], (tensor(5, 3), tensor(5)))
-    assert work(op) == OpWork(2 * 14 * 3 * 5, 4 * (42 + 15 + 5), 4 * 70, 14, 5, 3, 1, 1)
-    assert op_class(op.kind, op) is OpClass.LINEAR
+    assert op.work == OpWork(2 * 14 * 3 * 5, 4 * (42 + 15 + 5), 4 * 70, 14, 5, 3, 1, 1)
+    assert op.op_class is OpClass.LINEAR
 
 
 def test_a_batched_product_is_many_small_ones_even_for_one_sample() -> None:
     op = made(Matmul(), [tensor(2, 3, 5, 7), tensor(2, 3, 7, 11)], [tensor(2, 3, 5, 11)])
-    assert tuple(matrix(op.kind, op)) == (5, 11, 7, 6)
-    assert work(op).flops == 2 * 6 * 5 * 7 * 11
+    assert tuple(op.kind.matrix(op)) == (5, 11, 7, 6)
+    assert op.work.flops == 2 * 6 * 5 * 7 * 11
     one = made(Matmul(), [tensor(1, 5, 7), tensor(1, 7, 11)], [tensor(1, 5, 11)])
-    assert op_class(one.kind, one) is OpClass.BATCHED_MATMUL
+    assert one.op_class is OpClass.BATCHED_MATMUL
 
 
 # 2 samples, 3 heads, 5 queries, 7 keys, width 11: each product is 2·2·3·5·7·11 = 4,620 flops.
@@ -146,20 +145,20 @@ Q, K, V, MIXED = tensor(2, 3, 5, 11), tensor(2, 3, 7, 11), tensor(2, 3, 7, 11), 
 
 def test_attention_is_two_products_forward_and_five_backward() -> None:
     forward = made(Attention(), [Q, K, V], [MIXED])
-    assert work(forward).flops == 2 * 4_620
-    assert work(backward(Attention(), [MIXED, Q, K, V, MIXED], [Q, K, V])).flops == 5 * 4_620
+    assert forward.work.flops == 2 * 4_620
+    assert backward(Attention(), [MIXED, Q, K, V, MIXED], [Q, K, V]).work.flops == 5 * 4_620
 
 
 def test_fused_attention_keeps_its_scores_off_memory() -> None:
     op = made(Attention(), [Q, K, V], [MIXED])
-    assert work(op).read_bytes + work(op).written_bytes == 4 * 2 * 3 * 11 * (5 + 7 + 7 + 5)
+    assert op.work.read_bytes + op.work.written_bytes == 4 * 2 * 3 * 11 * (5 + 7 + 7 + 5)
 
 
 def test_shared_keys_are_read_once_and_multiplied_by_every_head() -> None:
     shared = tensor(2, 1, 7, 11)
     op = made(Attention(), [Q, shared, shared], [MIXED])
-    assert work(op).flops == 2 * 4_620
-    assert work(op).read_bytes == 4 * (2 * 3 * 5 * 11 + 2 * (2 * 7 * 11))
+    assert op.work.flops == 2 * 4_620
+    assert op.work.read_bytes == 4 * (2 * 3 * 5 * 11 + 2 * (2 * 7 * 11))
 
 
 # LSTM: 4 gates, input 3, hidden 5, 2 samples of 7 steps: 4·5·(3 + 5) weights, 2 flops per weight, sample and step.
@@ -170,15 +169,15 @@ SEQUENCE, STATES = tensor(2, 7, 3), tensor(2, 7, 5)
 
 def test_an_lstm_multiplies_every_weight_at_every_step() -> None:
     op = made(CELL, [SEQUENCE], [STATES], CELL_WEIGHTS)
-    assert work(op).flops == 2 * 2 * 7 * (20 * 8) == 2 * prod(matrix(op.kind, op))
-    assert work(op).launches == 7 + 1
+    assert op.work.flops == 2 * 2 * 7 * (20 * 8) == 2 * prod(op.kind.matrix(op))
+    assert op.work.launches == 7 + 1
 
 
 def test_an_lstm_costs_twice_its_forward_backward_and_once_where_it_is_frozen() -> None:
     inputs, outputs = [STATES, SEQUENCE, STATES], [SEQUENCE, *CELL_WEIGHTS]
-    forward = work(made(CELL, [SEQUENCE], [STATES], CELL_WEIGHTS)).flops
-    assert work(backward(CELL, inputs, outputs, CELL_WEIGHTS, Gradient.BOTH)).flops == 2 * forward
-    assert work(backward(CELL, inputs, [SEQUENCE], CELL_WEIGHTS)).flops == forward
+    forward = made(CELL, [SEQUENCE], [STATES], CELL_WEIGHTS).work.flops
+    assert backward(CELL, inputs, outputs, CELL_WEIGHTS, Gradient.BOTH).work.flops == 2 * forward
+    assert backward(CELL, inputs, [SEQUENCE], CELL_WEIGHTS).work.flops == forward
 
 
 @pytest.mark.parametrize(("cell", "gates"), [("lstm", 4), ("gru", 3), ("rnn", 1)])
@@ -188,73 +187,73 @@ def test_a_cell_has_its_gates(cell: str, gates: int) -> None:
 
 def test_a_norm_reads_and_writes_its_data_once() -> None:
     op = made(Norm(), [tensor(2, 3, 5, 5)], [tensor(2, 3, 5, 5)], (tensor(3), tensor(3)))
-    assert (work(op).read_bytes, work(op).written_bytes) == (4 * (150 + 6), 4 * 150)
-    assert work(op).flops == 7 * 150
-    assert (work(op).m, work(op).n) == (3, 50)
+    assert (op.work.read_bytes, op.work.written_bytes) == (4 * (150 + 6), 4 * 150)
+    assert op.work.flops == 7 * 150
+    assert (op.work.m, op.work.n) == (3, 50)
 
 
 def test_layer_norm_rows_are_tokens() -> None:
     op = made(Norm("layer"), [tensor(2, 7, 5)], [tensor(2, 7, 5)])
-    assert (work(op).m, work(op).n) == (14, 5)
+    assert (op.work.m, op.work.n) == (14, 5)
 
 
 def test_max_pooling_compares_every_element_of_every_window() -> None:
     op = made(Pool("max", (3, 3)), [tensor(2, 3, 9, 9)], [tensor(2, 3, 4, 4), tensor(2, 3, 4, 4, dtype=DType.INT64)])
-    assert work(op).flops == 9 * 2 * 3 * 16
-    assert work(op).written_bytes == 2 * 3 * 16 * (4 + 8)
+    assert op.work.flops == 9 * 2 * 3 * 16
+    assert op.work.written_bytes == 2 * 3 * 16 * (4 + 8)
 
 
 def test_a_global_pool_sees_each_input_once() -> None:
-    assert work(made(Pool("average", (0, 0)), [tensor(2, 3, 9, 9)], [tensor(2, 3, 1, 1)])).flops == 2 * 3 * 81
+    assert made(Pool("average", (0, 0)), [tensor(2, 3, 9, 9)], [tensor(2, 3, 1, 1)]).work.flops == 2 * 3 * 81
 
 
 def test_softmax_is_five_operations_per_element() -> None:
     op = made(Softmax(), [tensor(2, 7)], [tensor(2, 7)])
-    assert work(op) == OpWork(5 * 14, 56, 56, 2, 7, 1, 1, 1)
+    assert op.work == OpWork(5 * 14, 56, 56, 2, 7, 1, 1, 1)
 
 
 def test_an_embedding_moves_its_rows_not_its_table() -> None:
     ids, rows = tensor(2, 3, dtype=DType.INT64), tensor(2, 3, 5)
     op = made(Embedding(), [ids], [rows], (tensor(1000, 5),))
-    assert (work(op).read_bytes, work(op).written_bytes) == (2 * 3 * 8 + 4 * 30, 4 * 30)
+    assert (op.work.read_bytes, op.work.written_bytes) == (2 * 3 * 8 + 4 * 30, 4 * 30)
 
 
 def test_an_embedding_gradient_writes_the_whole_table() -> None:
     ids, rows = tensor(2, 3, dtype=DType.INT64), tensor(2, 3, 5)
     op = backward(Embedding(), [rows, ids], [tensor(1000, 5)], gradient=Gradient.WEIGHTS)
-    assert work(op).written_bytes == 4 * (5000 + 30)
-    assert work(op).read_bytes == 2 * 3 * 8 + 2 * 4 * 30
+    assert op.work.written_bytes == 4 * (5000 + 30)
+    assert op.work.read_bytes == 2 * 3 * 8 + 2 * 4 * 30
 
 
 def test_a_gather_reads_what_it_takes() -> None:
     op = made(Gather(), [tensor(1000), tensor(3, dtype=DType.INT64)], [tensor(3)])
-    assert work(op).read_bytes == 3 * 4 + 3 * 8
+    assert op.work.read_bytes == 3 * 4 + 3 * 8
 
 
 def test_elementwise_reads_every_operand_and_a_half_is_two_bytes() -> None:
     half = tensor(2, 3, dtype=DType.FLOAT16)
     op = made(Elementwise("add"), [half, half], [half])
-    assert work(op)[:3] == (6, 24, 12)
+    assert op.work[:3] == (6, 24, 12)
 
 
 def test_a_reduction_adds_every_element_of_all_its_inputs() -> None:
     op = made(Reduce("norm"), [tensor(5), tensor(7)], [tensor(1), tensor(1)])
-    assert work(op).flops == 12
+    assert op.work.flops == 12
 
 
 @pytest.mark.parametrize("kind", [Copy(), Opaque("mystery")])
 def test_what_only_moves_or_is_unknown_has_bytes_but_no_flops(kind: Kind) -> None:
     op = made(kind, [tensor(3)], [tensor(3)])
-    assert work(op)[:3] == (0, 12, 12)
+    assert op.work[:3] == (0, 12, 12)
 
 
 def test_a_view_is_free() -> None:
     op = made(View(), [tensor(6)], [tensor(2, 3)])
-    assert (work(op)[:3], work(op).launches) == ((0, 0, 0), 0)
+    assert (op.work[:3], op.work.launches) == ((0, 0, 0), 0)
 
 
 def test_picking_the_target_costs_one_operation_per_target() -> None:
-    assert work(made(Loss("nll"), [tensor(5, 10), tensor(5, dtype=DType.INT64)], [tensor(1)])).flops == 5
+    assert made(Loss("nll"), [tensor(5, 10), tensor(5, dtype=DType.INT64)], [tensor(1)]).work.flops == 5
 
 
 def foreach(tensors: int, elements: int, style: str = "foreach") -> Op:
@@ -276,12 +275,12 @@ def foreach(tensors: int, elements: int, style: str = "foreach") -> Op:
     ],
 )
 def test_a_multi_tensor_kernel_starts_when_it_is_full(tensors: int, elements: int, launches: int) -> None:
-    assert work(foreach(tensors, elements)).launches == launches
+    assert foreach(tensors, elements).work.launches == launches
 
 
 def test_a_loop_starts_a_kernel_per_tensor() -> None:
-    assert work(foreach(65, 100, "loop")).launches == 65
+    assert foreach(65, 100, "loop").work.launches == 65
 
 
 def test_an_update_reads_and_writes_every_parameter() -> None:
-    assert work(foreach(3, 7))[:3] == (2 * 21, 4 * 42, 4 * 21)
+    assert foreach(3, 7).work[:3] == (2 * 21, 4 * 42, 4 * 21)

@@ -5,7 +5,6 @@ from tests.every import every
 
 from epochcast.describe.graph.op import Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import Matmul, OptimizerUpdate
-from epochcast.describe.graph.op_work import work
 from epochcast.describe.graph.optimizer import OPTIMIZERS, find_optimizer, update
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import UnknownName
@@ -16,7 +15,7 @@ ELEMENTS = 300
 
 def words_per_element(ops: tuple[Op, ...]) -> tuple[float, float]:
     """Float32 words read and written per parameter element."""
-    read, written = (sum(getattr(work(op), f"{way}_bytes") for op in ops) for way in ("read", "written"))
+    read, written = (sum(getattr(op.work, f"{way}_bytes") for op in ops) for way in ("read", "written"))
     return read / 4 / ELEMENTS, written / 4 / ELEMENTS
 
 
@@ -60,12 +59,12 @@ def test_fused_reads_everything_once_and_writes_parameters_and_state(optimizer: 
 def test_a_fused_kernel_holds_36_tensors_of_four_lists() -> None:
     many = [Parameter(Tensor((8,), name=f"p{index}")) for index in range(37)]
     (op,) = update(many, "adam", "fused")
-    assert work(op).launches == 2
+    assert op.work.launches == 2
 
 
 def test_a_loop_runs_every_pass_once_per_tensor() -> None:
-    assert sum(work(op).launches for op in update(PARAMETERS, "adam", "loop")) == 7 * 3
-    assert sum(work(op).launches for op in update(PARAMETERS, "adam", "foreach")) == 7
+    assert sum(op.work.launches for op in update(PARAMETERS, "adam", "loop")) == 7 * 3
+    assert sum(op.work.launches for op in update(PARAMETERS, "adam", "foreach")) == 7
 
 
 @every("optimizer", [name for name in OPTIMIZERS if name != "none"])
@@ -85,7 +84,7 @@ def test_lamb_takes_the_norm_of_the_parameter_and_of_its_update_before_the_last_
     ops = update(PARAMETERS, "lamb")
     assert [op.name for op in ops[-3:]] == ["lamb.norm.p", "lamb.norm.t", "lamb.8.add"]
     assert [op.inputs[0].name for op in ops[-3:-1]] == ["p0", "temporary_t:p0"]
-    assert work(ops[-2]).flops == ELEMENTS
+    assert ops[-2].work.flops == ELEMENTS
 
 
 def test_all_ops_are_of_the_update() -> None:
@@ -128,7 +127,7 @@ def test_state_is_what_the_papers_say(optimizer: str, bytes_kept: int) -> None:
 def test_muon_makes_matrices_orthogonal_by_five_iterations() -> None:
     """4r²c + 2r³ flops each, of 512 rows and 2,048 columns; vectors and vocabularies are left to AdamW."""
     products = [op for op in update(MATRICES, "muon") if isinstance(op.kind, Matmul)]
-    assert sum(work(op).flops for op in products) == 5 * (4 * 512**2 * 2048 + 2 * 512**3)
+    assert sum(op.work.flops for op in products) == 5 * (4 * 512**2 * 2048 + 2 * 512**3)
     table = Parameter(Tensor((50257, 768), name="table"))
     assert {op.kind.algorithm for op in update([table], "muon") if isinstance(op.kind, OptimizerUpdate)} == {"adamw"}
 

@@ -9,7 +9,6 @@ from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import Elementwise, Matmul
-from epochcast.describe.graph.op_work import work
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType, Tensor
@@ -29,7 +28,7 @@ def test_a_template_at_n_is_what_building_at_n_gives(name: str, batch: int, prec
     trace = zoo_model(name).trace(recipe)
     built = step_ops(zoo_model(name).graph(batch), recipe)
     assert trace.ops == built
-    assert np.array_equal(trace.template.work(batch), [work(op) for op in built])
+    assert np.array_equal(trace.template.work(batch), [op.work for op in built])
 
 
 def lookup(batch: int) -> Graph:
@@ -78,7 +77,7 @@ def test_layers_that_are_alike_are_counted_once() -> None:
     samples, like = template.distinct
     assert len(samples) < len(template.base) / 5
     for op, number in zip(template.base, like, strict=True):
-        assert work(op) == work(samples[number][0])
+        assert op.work == samples[number][0].work
 
 
 def test_a_template_of_no_ops_has_no_work() -> None:

@@ -124,7 +124,7 @@ def document() -> dict[str, Any]:
         (["ops", 1, 1], True, r"ops\[1\]: no kind True; the table has 2"),
         (["ops", 0], ["fc"], r"ops\[0\] must be a list of 4 to 9 entries, got \['fc'\]"),
         (["tensors", 2, 1], [2, -4], r"tensors\[2\] must begin with a name and a shape"),
-        (["kinds", 1, 0], "convolve", r"kinds\[1\]: no kind of op called 'convolve'; known: attention, "),
+        (["kinds", 1, 0], "convolve", r"kinds\[1\]: no operator called 'convolve'; known: attention, "),
         (
             ["kinds", 0, 1],
             {"bias": 1},

@@ -8,7 +8,7 @@ from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.op_kinds import Attention, View
-from epochcast.describe.graph.op_work import OpClass, op_class, work
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import CLASSES, PHASES, Columns, trace_from
 from epochcast.errors import BadInput
@@ -21,8 +21,8 @@ def test_columns_hold_every_op_that_runs_a_kernel() -> None:
     ops = [op for op in trace.ops if not isinstance(op.kind, View)]
     assert len(trace.columns) == len(ops) == len(trace.layers) == len(trace.places)
     assert trace.layers == tuple(op.layer for op in ops)
-    assert np.array_equal(trace.columns.flops, [work(op).flops for op in ops])
-    assert np.array_equal(trace.columns.bytes, [work(op).read_bytes + work(op).written_bytes for op in ops])
+    assert np.array_equal(trace.columns.flops, [op.work.flops for op in ops])
+    assert np.array_equal(trace.columns.bytes, [op.work.read_bytes + op.work.written_bytes for op in ops])
 
 
 def test_columns_name_class_phase_and_math_by_their_tables() -> None:
@@ -30,7 +30,7 @@ def test_columns_name_class_phase_and_math_by_their_tables() -> None:
     c = trace.columns
     for index, place in enumerate(trace.places):
         op = trace.ops[place]
-        assert CLASSES[c.op_class[index]] is op_class(op.kind, op)
+        assert CLASSES[c.op_class[index]] is op.op_class
         assert PHASES[c.phase[index]] is op.phase
         assert OP_MATHS[c.math[index]] == op.math
 
@@ -121,4 +121,4 @@ def test_eager_attention_computes_the_whole_square() -> None:
 def test_reported_flops_are_the_published_ones_mask_or_not() -> None:
     trace = zoo_model("gpt2", (64,)).trace(Recipe(2))
     matrix = trace.columns.flops[trace.columns.is_matrix].sum()
-    assert matrix < trace.flops["matrix"] == sum(work(op).flops for op in trace.ops if op_class(op.kind, op).is_matrix)
+    assert matrix < trace.flops["matrix"] == sum(op.work.flops for op in trace.ops if op.op_class.is_matrix)

@@ -6,7 +6,6 @@ from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph, Op, Phase
 from epochcast.describe.graph.op_kinds import Loss, Softmax
-from epochcast.describe.graph.op_work import op_class, work
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.training import step_ops, with_loss
 from epochcast.errors import BadInput, UnknownName
@@ -90,7 +89,7 @@ def test_eager_attention_runs_its_products_apart() -> None:
 
     def kinds(attention: str) -> set[str]:
         ops = model.trace(Recipe(2, attention=attention)).ops
-        return {op_class(op.kind, op).value for op in ops}
+        return {op.op_class.value for op in ops}
 
     assert "attention" in kinds("flash") and "batched_matmul" not in kinds("flash")
     assert "attention" not in kinds("eager") and "batched_matmul" in kinds("eager")
@@ -99,7 +98,7 @@ def test_eager_attention_runs_its_products_apart() -> None:
 def test_fused_updates_move_fewer_bytes() -> None:
     def moved(style: str) -> int:
         ops = step_ops(classifier(), Recipe(2, optimizer="adam", update_style=style))
-        return sum(work(op).read_bytes + work(op).written_bytes for op in ops if op.phase is Phase.UPDATE)
+        return sum(op.work.read_bytes + op.work.written_bytes for op in ops if op.phase is Phase.UPDATE)
 
     elements = 7 * 10 + 10
     assert (moved("fused"), moved("foreach"), moved("loop")) == (4 * 7 * elements, 4 * 18 * elements, 4 * 18 * elements)

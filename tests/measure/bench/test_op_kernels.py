@@ -7,7 +7,6 @@ from tests.every import every
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import OptimizerUpdate
-from epochcast.describe.graph.op_work import work
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import BadInput
 from epochcast.measure.bench.op_kernels import kernel, reduced_axes
@@ -24,7 +23,7 @@ def results(op: Op) -> list[torch.Tensor]:
 
 def small_ops(name: str, seeds: int) -> list[Op]:
     found = [op for seed in range(seeds) for op in LAYERS[name][1](Random(seed), Builder(name, 2))]
-    return [op for op in found if work(op).flops < 1e8 and work(op).read_bytes + work(op).written_bytes < 2**24]
+    return [op for op in found if op.work.flops < 1e8 and op.work.read_bytes + op.work.written_bytes < 2**24]
 
 
 @every("name", LAYERS)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Phase
-from epochcast.describe.graph.op_work import OpClass, op_class
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.serialization import ops_from_json
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import UnknownName
@@ -33,7 +33,7 @@ def test_an_order_holds_every_point_once(points: list[tuple[float, float]]) -> N
 
 
 def test_heavy_classes_come_first_and_every_beginning_is_mixed(asked: list[BenchQuestion]) -> None:
-    first = [op_class(op.kind, op) for q in asked[:40] for op in ops_from_json(q.ask["ops"])]
+    first = [op.op_class for q in asked[:40] for op in ops_from_json(q.ask["ops"])]
     assert {OpClass.CONV, OpClass.LINEAR, OpClass.CONV_POINTWISE, OpClass.ELEMENTWISE, OpClass.UPDATE} <= set(first)
     assert first.count(OpClass.CONV) >= 3
 

@@ -7,7 +7,7 @@ from tests.every import every
 
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Op, Phase
-from epochcast.describe.graph.op_work import OpClass, op_class, work
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.tensor import DType
 from epochcast.measure.bench.random_shapes import LAYERS, OpLimits, draw, log_uniform, width
 
@@ -23,7 +23,7 @@ def drawn(seed: int, count: int, dtype: DType = DType.FLOAT32) -> list[Op]:
 @settings(max_examples=50, deadline=None)
 def test_nothing_beyond_the_limits_is_drawn(seed: int) -> None:
     for op in drawn(seed, 5):
-        done = work(op)
+        done = op.work
         assert done.flops <= LIMITS.flops and done.read_bytes + done.written_bytes <= LIMITS.bytes
 
 
@@ -34,8 +34,8 @@ def test_one_seed_draws_the_same_ops() -> None:
 
 def test_every_class_of_op_is_drawn_in_both_directions() -> None:
     ops = drawn(0, 1500)
-    assert {op_class(op.kind, op) for op in ops} == set(OpClass) - {OpClass.OPAQUE, OpClass.VIEW}
-    backward = {op_class(op.kind, op) for op in ops if op.phase is Phase.BACKWARD}
+    assert {op.op_class for op in ops} == set(OpClass) - {OpClass.OPAQUE, OpClass.VIEW}
+    backward = {op.op_class for op in ops if op.phase is Phase.BACKWARD}
     assert {OpClass.CONV, OpClass.LINEAR, OpClass.ATTENTION, OpClass.RECURRENT, OpClass.BATCH_NORM} <= backward
 
 

@@ -7,12 +7,12 @@ from tests.every import every
 
 import epochcast as ec
 from epochcast.describe.capture.zoo import ZOO, zoo_model
+from epochcast.describe.datasets import datasets
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace, trace_from
 from epochcast.errors import BadInput
-from epochcast.hardware.catalogue import datasets
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job

@@ -20,10 +20,10 @@ number per task, though Shallue et al. (2019) found it to differ by model and op
 from dataclasses import dataclass
 from math import isfinite
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
+from epochcast.base.name_matching import plain
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
-from epochcast.hardware.name_matching import plain
 from epochcast.units import parse_count
 
 CRITICAL_FILE = "critical_batches.toml"
@@ -88,7 +88,7 @@ def critical_batch(text: str) -> CriticalBatch:
 @remembered(1)
 def critical_batches() -> dict[str, CriticalBatch]:
     """The shipped rows by plain name."""
-    return load_critical_batches(rows.shipped(CRITICAL_FILE, "epochcast.decide.plan"))
+    return load_critical_batches(rows.shipped(CRITICAL_FILE, __file__))
 
 
 def load_critical_batches(text: str, file: str = CRITICAL_FILE) -> dict[str, CriticalBatch]:

@@ -215,7 +215,7 @@ def _version(package: str) -> str:
 @remembered(1)
 def _own_sources() -> str:
     """A digest of epochcast's own sources, which may change between two releases."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     total = sha256()
     for path in sorted([*(root / "graph").rglob("*.py"), *(root / "capture").rglob("*.py")]):
         total.update(path.name.encode() + b"\0" + path.read_bytes())

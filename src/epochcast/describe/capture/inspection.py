@@ -9,7 +9,7 @@ from epochcast.base.record import Record
 from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import View
-from epochcast.describe.graph.op_work import op_class, opaque_names, work
+from epochcast.describe.graph.op_registry import opaque_names
 from epochcast.describe.graph.receptive import receptive_fields
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.units import show_count
@@ -73,7 +73,7 @@ class Inspection(Displayed, Record):
 
 def matrix_flops(graph: Graph) -> int:
     """Flops of all convolutions, products and attentions of a forward pass."""
-    return sum(work(op).flops for op in graph.ops if op_class(op.kind, op).is_matrix)
+    return sum(op.work.flops for op in graph.ops if op.op_class.is_matrix)
 
 
 def inspect_graph(model: Model, *, count_bias: bool = True) -> Inspection:
@@ -89,8 +89,8 @@ def inspect_graph(model: Model, *, count_bias: bool = True) -> Inspection:
     counted_weights: set[str] = set()
     layers = []
     for name, ops in rows.items():
-        main = max(ops, key=lambda op: (work(op).flops, bool(op.weights)))
-        numbers = [(op_class(op.kind, op), work(op)) for op in ops]
+        main = max(ops, key=lambda op: (op.work.flops, bool(op.weights)))
+        numbers = [(op.op_class, op.work) for op in ops]
         new_weights = {w.name for op in ops for w in op.weights} - counted_weights
         counted_weights |= new_weights
         last = ops[-1]

@@ -28,15 +28,14 @@ from epochcast.describe.graph.op_kinds import (
     Kind,
     Matmul,
     Norm,
-    Opaque,
     Pool,
     Recurrent,
     Reduce,
     Softmax,
     View,
 )
-from epochcast.describe.graph.op_shapes import broadcast, check_window
-from epochcast.describe.graph.tensor import DType, Tensor, bounded
+from epochcast.describe.graph.ops.opaque_op import kind_named
+from epochcast.describe.graph.tensor import DType, Tensor, bounded, broadcast
 from epochcast.errors import BadInput
 
 Sizes = int | Sequence[int]
@@ -105,7 +104,7 @@ class Builder:
         op_name = self._unique(layer)
         operand_dtype = next((t.dtype for t in (*inputs, *weights) if t.dtype.is_float), DType.FLOAT32)
         output_dtypes = dtypes or [operand_dtype] * len(shapes)
-        check_window(kind, weights)
+        kind.check(weights)
         for shape in shapes:
             if any(size < 1 for size in shape):
                 input_shapes = " and ".join(_show(t.shape[1:]) for t in inputs)
@@ -418,8 +417,8 @@ class Builder:
     def opaque(
         self, target: str, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]], *, name: str | None = None
     ) -> tuple[Tensor, ...]:
-        """An op without a rule: its bytes are known, and the answer lists it."""
-        return self.op(Opaque(target), inputs, shapes, name=name or target)
+        """An operator of the user, else one without a rule: its bytes are known, and the answer lists it."""
+        return self.op(kind_named(target), inputs, shapes, name=name or target)
 
     # ---- names ----------------------------------------------------------------------------------
 

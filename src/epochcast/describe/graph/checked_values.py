@@ -18,10 +18,12 @@ def checked_like(default: object, value: object, place: str) -> object:
             return tuple(value)
     elif type(value) is type(default):
         return value
+    elif type(default) is float and type(value) is int:
+        return float(value)
     expected = (
         "a list"
         if isinstance(default, tuple)
-        else {bool: "true or false", int: "a whole number"}.get(type(default), "text")
+        else {bool: "true or false", int: "a whole number", float: "a number"}.get(type(default), "text")
     )
     raise BadInput(f"{place} must be {expected}, got {value!r}")
 

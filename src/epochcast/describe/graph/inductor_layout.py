@@ -8,7 +8,6 @@ from math import prod
 
 from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import Conv
-from epochcast.describe.graph.op_work import flops
 from epochcast.describe.graph.trace import Trace
 
 # With more ops than this for every convolution, layout does not matter.
@@ -25,7 +24,7 @@ def turns_channels_last(trace: Trace) -> bool:
     if not convolutions or len(forward) >= _MOST_OPS * len(convolutions):
         return False
     if trace.recipe.mode == "forward":
-        work = [(flops(op.kind, op), _slowdown(op)) for op in convolutions]
+        work = [(op.kind.flops(op), _slowdown(op)) for op in convolutions]
         return sum(each * factor for each, factor in work) <= sum(each for each, _ in work)
     if any(_is_grouped(op) or _is_narrowing(op) for op in convolutions):
         return False

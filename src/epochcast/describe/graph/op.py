@@ -1,13 +1,18 @@
-"""One operator call, and a `Graph` of them: the forward pass and the parameters it trains."""
+"""An operator (`Kind`), a call of it (`Op`), and a `Graph` of calls: the forward pass and the parameters it trains."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
-from epochcast.describe.graph.op_kinds import Kind
-from epochcast.describe.graph.tensor import DType, Tensor
+from epochcast.describe.graph.op_work import Matrix, OpClass, OpWork, WindowSizes
+from epochcast.describe.graph.receptive_field import ReceptiveField
+from epochcast.describe.graph.tensor import DType, Tensor, grad
 from epochcast.errors import BadInput
+
+Wanted = frozenset[str]
+"""Names of the tensors whose gradient is wanted."""
 
 
 class Phase(Enum):
@@ -29,6 +34,93 @@ class Gradient(Enum):
     BOTH = "both"
 
     __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an operator does, and its formulas: subclass it, override what differs, and register it with `register_op`.
+
+    Fields are the operator's attributes; they have defaults and never depend on the batch: sizes are on the tensors of
+    an `Op`. `label` is its name in tables and files, `runs_as` the class of ops that it runs like, `targets` are the
+    names by which frameworks call it. Without a formula for its flops an operator is opaque: costed by its bytes and
+    listed in the answer.
+    Conventions: images are channels-first (N, C, …spatial) in shapes, whatever the memory layout; token tensors are
+    (N, length, width).
+    """
+
+    label: ClassVar[str] = "op"
+    runs_as: ClassVar[OpClass] = OpClass.OPAQUE
+    targets: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether there is a formula for its flops (which may be zero)."""
+        return type(self).flops is not Kind.flops
+
+    @property
+    def title(self) -> str:
+        """Its name in a list of operators."""
+        return self.label
+
+    def attributes(self) -> dict[str, object]:
+        """The fields by name, for spec files."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def check(self, weights: Sequence[Tensor]) -> None:
+        """Raise BadInput where attributes and weights contradict each other."""
+
+    def op_class(self, op: "Op") -> OpClass:
+        """The class of ops that it runs like."""
+        return self.runs_as
+
+    def flops(self, op: "Op") -> int:
+        """Additions and multiplications; unknown where a kind does not say."""
+        return 0
+
+    def run_fraction(self, op: "Op") -> float:
+        """Which part of the counted flops a kernel runs."""
+        return 1.0
+
+    def read_bytes(self, op: "Op") -> int:
+        """Every operand once."""
+        return sum(t.bytes for t in op.inputs) + sum(t.bytes for t in op.weights)
+
+    def written_bytes(self, op: "Op") -> int:
+        """Every result once."""
+        return sum(t.bytes for t in op.outputs)
+
+    def saved_bytes(self, op: "Op") -> int:
+        """What a kernel saves for its backward pass in addition to its results: statistics, log-sum-exps, gates.
+        These storages have no name in a trace because no other op reads them.
+        """
+        return 0
+
+    def launches(self, op: "Op") -> int:
+        """Kernels started: one."""
+        return 1
+
+    def matrix(self, op: "Op") -> Matrix:
+        """Its shape as a matrix product; by default m elements of one column: the size of the larger side."""
+        return Matrix(max([t.elements for t in (*op.outputs, *op.inputs)], default=0), 1, 1, 1)
+
+    def window_sizes(self, op: "Op") -> WindowSizes:
+        """Its window, stride, groups and channels; by default none."""
+        return WindowSizes()
+
+    def gradients(self, op: "Op", wanted: Wanted) -> Iterator["Op"]:
+        """The backward ops of a forward op, for the tensors whose gradient is wanted. By default one op of the same
+        kind reads and writes what forward did, with gradients.
+        """
+        results = tuple(grad(t) for t in (*op.inputs, *op.weights) if t.name in wanted)
+        if results:
+            operands = (grad(op.output), *op.inputs)
+            yield op.backward_op(self, operands, results, weights=op.weights, gradient=Gradient.BOTH)
+
+    def receptive_field(self, op: "Op", before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
+        """The field behind the op, from the field before it and the input's spatial sizes. By default positions stay
+        where they are.
+        """
+        return before
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +172,33 @@ class Op:
         """The name of the device peak that bounds this op."""
         dtype = self.dtype
         return "tf32" if self.tf32 and dtype is DType.FLOAT32 else dtype.math
+
+    @property
+    def op_class(self) -> OpClass:
+        """Its class. A kind without a formula for its flops is opaque, whatever its class would be."""
+        return self.kind.op_class(self) if self.kind.is_counted else OpClass.OPAQUE
+
+    @property
+    def work(self) -> OpWork:
+        """All numbers that grow with the batch."""
+        kind = self.kind
+        return OpWork(
+            kind.flops(self), kind.read_bytes(self), kind.written_bytes(self), *kind.matrix(self), kind.launches(self)
+        )
+
+    def backward_op(
+        self,
+        kind: Kind,
+        inputs: tuple[Tensor, ...],
+        outputs: tuple[Tensor, ...],
+        *,
+        weights: tuple[Tensor, ...] = (),
+        gradient: Gradient = Gradient.DATA,
+        suffix: str = "backward",
+    ) -> "Op":
+        """An op of its backward pass, in its layer."""
+        name = f"{self.name}.{suffix}"
+        return Op(name, kind, inputs, outputs, weights, Phase.BACKWARD, self.layer, gradient, self.tf32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ lists them, else temporaries. `foreach` runs each pass as multi-tensor kernels; 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from epochcast.describe.graph.backward import grad
 from epochcast.describe.graph.op import Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import Matmul, OptimizerUpdate, Reduce
-from epochcast.describe.graph.tensor import DType, Relation, Tensor
+from epochcast.describe.graph.tensor import DType, Relation, Tensor, grad
 from epochcast.errors import UnknownName
 
 

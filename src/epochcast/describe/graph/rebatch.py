@@ -16,7 +16,7 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.garbage import without_collecting
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import OptimizerUpdate
-from epochcast.describe.graph.op_work import OpWork, work
+from epochcast.describe.graph.op_work import OpWork
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput
 
@@ -112,7 +112,7 @@ class Template:
         if len(bent):
             samples, sample_of = self.distinct
             bent_ops = [samples[number] for number in sample_of[bent].tolist()]
-            numbers[bent] = [work(resized(op, growth, batch)) for op, growth in bent_ops]
+            numbers[bent] = [resized(op, growth, batch).work for op, growth in bent_ops]
         return numbers
 
     @derived_property
@@ -125,8 +125,7 @@ class Template:
         samples, sample_of = self.distinct
         sizes = (1, 2, 3, FAR_BATCH)
         works = [
-            [work(resized(op, growth, n)) for n in sizes] if growth else [work(op)] * len(sizes)
-            for op, growth in samples
+            [resized(op, growth, n).work for n in sizes] if growth else [op.work] * len(sizes) for op, growth in samples
         ]
         one, two, three, far = (
             np.array(works, dtype=np.float64).reshape(-1, len(sizes), len(OpWork._fields)).transpose(1, 0, 2)

@@ -27,9 +27,8 @@ from epochcast.describe.graph.checked_values import (
     value_of,
 )
 from epochcast.describe.graph.op import Gradient, Graph, Op, Parameter, Phase
-from epochcast.describe.graph.op_kinds import KIND_CLASSES, Kind
-from epochcast.describe.graph.op_shapes import check_window
-from epochcast.describe.graph.op_work import work
+from epochcast.describe.graph.op_kinds import Kind
+from epochcast.describe.graph.op_registry import kind_class
 from epochcast.describe.graph.rebatch import Growth, Template
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import UNRELATED, DType, Relation, Tensor, bounded
@@ -297,8 +296,8 @@ class _DocumentReader:
 def check_operands(op: Op, place: str) -> None:
     """Refuse an op of a user's file whose work cannot be counted: its kind has other operands."""
     try:
-        check_window(op.kind, op.weights)
-        tuple(map(float, work(op)))
+        op.kind.check(op.weights)
+        tuple(map(float, op.work))
     except BadInput as error:
         raise BadInput(f"{place}: {error}") from None
     except (IndexError, ValueError, ZeroDivisionError, OverflowError):
@@ -346,10 +345,11 @@ def _read_relation(row: Mapping[str, Any], place: str) -> Relation:
 
 def _read_kind(row: object, place: str) -> Kind:
     label, attributes = row_of(row, place, 1, [{}])
-    if not isinstance(label, str) or label not in KIND_CLASSES:
-        raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KIND_CLASSES))}")
-    options = _read_attributes(KIND_CLASSES[label], mapping(attributes, place), f"{place} ({label})")
-    return built(place, lambda: KIND_CLASSES[label](**options))
+    if not isinstance(label, str):
+        raise BadInput(f"{place}: the label of an operator must be text, got {label!r}")
+    kind = built(place, lambda: kind_class(label))
+    options = _read_attributes(kind, mapping(attributes, place), f"{place} ({label})")
+    return built(place, lambda: kind(**options))
 
 
 def _read_attributes(kind: type[Any], row: Mapping[str, Any], place: str) -> Json:

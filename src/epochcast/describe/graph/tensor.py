@@ -2,8 +2,10 @@
 tensors (a gradient, a copy). No values. A name identifies a storage and means nothing else: no code parses it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 from math import prod
 from typing import NamedTuple
 
@@ -138,7 +140,25 @@ class Tensor:
         return Tensor(self.shape, dtype, name, self.relation._replace(copy_of=original))
 
 
+def grad(tensor: Tensor) -> Tensor:
+    """The gradient of a tensor: same shape and dtype."""
+    return Tensor(tensor.shape, tensor.dtype, gradient_name(tensor.name), Relation(gradient_of=tensor.name))
+
+
+def gradient_name(name: str) -> str:
+    """The name of the storage of a tensor's gradient."""
+    return f"grad:{name}"
+
+
 def bounded(tensor: Tensor) -> Tensor:
     """The tensor, unless it is larger than any real one: sizes come from files."""
     check_tensor(tensor.bytes, len(tensor.shape), tensor.name)
     return tensor
+
+
+def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Numpy's rule: aligned at the end, sizes are equal or 1; None where they are not."""
+    aligned = list(zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1))
+    if any(len(set(sizes) - {1}) > 1 for sizes in aligned):
+        return None
+    return tuple(max(sizes) for sizes in reversed(aligned))

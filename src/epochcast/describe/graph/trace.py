@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,9 @@ from epochcast.describe.graph.compilers import COMPILERS
 from epochcast.describe.graph.fusion import Fusion, fused
 from epochcast.describe.graph.math_modes import op_math_index
 from epochcast.describe.graph.op import Gradient, Graph, Op, Parameter, Phase
-from epochcast.describe.graph.op_kinds import Conv, Norm, Pool, Recurrent, View
-from epochcast.describe.graph.op_shapes import conv_shape, run_fraction
-from epochcast.describe.graph.op_work import OpClass, op_class, opaque_names, work
+from epochcast.describe.graph.op_kinds import Norm, View
+from epochcast.describe.graph.op_registry import opaque_names
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import Tensor
@@ -233,7 +232,7 @@ def _static(template: Template) -> Static:
     rows = [_row(op) for op, _ in samples]
     runs = np.array([not isinstance(op.kind, View) for op, _ in samples], dtype=np.bool_)
     places = np.flatnonzero(runs[sample_of])
-    fractions = np.array([run_fraction(op.kind, op) for op, _ in samples], dtype=np.float64)
+    fractions = np.array([op.kind.run_fraction(op) for op, _ in samples], dtype=np.float64)
     return places, tuple(column[sample_of[places]] for column in _arrays(rows)), fractions[sample_of[places]]
 
 
@@ -258,37 +257,24 @@ _STATIC_TYPES: tuple[type, ...] = (*[np.int64] * 4, *[np.float64] * 6, np.bool_)
 
 
 def _row(op: Op) -> tuple[float, ...]:
-    kind_class = op_class(op.kind, op)
-    window, stride, groups, into, out = 1, 1, 1, 0, 0
-    if isinstance(op.kind, Conv):
-        shape = conv_shape(op)
-        window, stride = prod(shape.kernel), prod(op.kind.stride)
-        groups, into, out = op.kind.groups, shape.channels_in, shape.channels_out
-    elif isinstance(op.kind, Pool) and all(op.kind.window):
-        window, stride = prod(op.kind.window), prod(op.kind.stride)
-    elif isinstance(op.kind, Recurrent):
-        into, out = op.kind.hidden, op.kind.gates * op.kind.hidden
+    op_class = op.op_class
     return (
-        _CLASS_INDEX[kind_class],
+        _CLASS_INDEX[op_class],
         _PHASE_INDEX[op.phase],
         op_math_index(op.math),
         _GRADIENT_INDEX[op.gradient],
         op.dtype.bits / 8,
-        window,
-        stride,
-        groups,
-        into,
-        out,
-        kind_class.is_matrix,
+        *op.kind.window_sizes(op),
+        op_class.is_matrix,
     )
 
 
 def columns_of(ops: Sequence[Op]) -> Columns:
     """The numbers of ops without a trace, views left out."""
     run = [op for op in ops if not isinstance(op.kind, View)]
-    grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
+    grown = np.array([op.work for op in run], dtype=np.float64).reshape(len(run), -1)
     if run:
-        grown[:, 0] *= [run_fraction(op.kind, op) for op in run]
+        grown[:, 0] *= [op.kind.run_fraction(op) for op in run]
     samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
     return Columns(*[*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
 

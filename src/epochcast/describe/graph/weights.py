@@ -33,12 +33,6 @@ class Weights:
         """Whether gradients are added up in a wider format than the backward pass makes them in."""
         return self.gradients.bytes > self.parameters.bytes
 
-    @property
-    def bytes_text(self) -> str:
-        """Bytes of a weight, its gradient and its master."""
-        parts = [self.parameters.bytes, self.gradients.bytes, *([DType.FLOAT32.bytes] if self.has_masters else [])]
-        return " + ".join(map(str, parts))
-
 
 def find_weights(name: str) -> Weights:
     """A policy by its name."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import Embedding, Loss, Pool
-from epochcast.describe.graph.op_work import OpClass, op_class, work
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.serialization import ops_from_json, ops_to_json
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput, UnknownName
@@ -71,7 +71,7 @@ def questions(device: str, seed: int = 0, draws: int = DRAWS, dtypes: Sequence[D
         random, limits = Random(seed), limits_on(device)
         for _ in range(ceil(draws * share)):
             for op in draw(random, limits, dtype):
-                group = groups.setdefault((op_class(op.kind, op), op.gradient.value, dtype), {})
+                group = groups.setdefault((op.op_class, op.gradient.value, dtype), {})
                 group.setdefault(op, _coordinates(op))
     ranking: list[tuple[float, int, Op]] = []
     directions = Counter((kind, dtype) for kind, _, dtype in groups)
@@ -96,7 +96,7 @@ def find_dtypes(text: str | None) -> list[DType]:
 def question_of(op: Op, device: str) -> BenchQuestion:
     """The question for one op."""
     ask = {"device": device, "ops": ops_to_json((op,))}
-    words = ("op", op_class(op.kind, op).value, op.gradient.value, op.dtype.value)
+    words = ("op", op.op_class.value, op.gradient.value, op.dtype.value)
     return BenchQuestion("op", key_of(words, ask), ask, OP_LIMIT_SECONDS)
 
 
@@ -113,7 +113,7 @@ def limits_on(device: str) -> OpLimits:
 
 
 def _coordinates(op: Op) -> list[float]:
-    op_work = work(op)
+    op_work = op.work
     sizes = [log(max(1, n)) / 2 for n in (op_work.m, op_work.n, op_work.k, op_work.repeats)]
     return [log(max(1, op_work.flops)), log(max(1, op_work.read_bytes + op_work.written_bytes)), *sizes]
 
@@ -151,7 +151,7 @@ def measure(question: BenchQuestion) -> Measurement:
 def executions(op: Op, device: str) -> Callable[[], object]:
     """A function that executes the op once, on the next copy of its operands."""
     call = kernel(op.kind, op)
-    op_work = work(op)
+    op_work = op.work
     size_bytes = max(1, op_work.read_bytes + op_work.written_bytes)
     copies = max(1, min(MOST_COPIES, ceil(2 * last_cache_bytes() / size_bytes)))
     operand_copies = [(operands(op, op.inputs, device), operands(op, op.weights, device)) for _ in range(copies)]

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from random import Random
 
-from epochcast.describe.graph.backward import gradients
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Op, Parameter
 from epochcast.describe.graph.op_kinds import Elementwise, View
-from epochcast.describe.graph.op_work import work
 from epochcast.describe.graph.optimizer import update
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.describe.graph.training import with_loss
@@ -52,7 +50,7 @@ def draw(random: Random, limits: OpLimits, dtype: DType = DType.FLOAT32) -> tupl
 
 
 def _fits(op: Op, limits: OpLimits) -> bool:
-    op_work = work(op)
+    op_work = op.work
     return op_work.flops <= limits.flops and op_work.read_bytes + op_work.written_bytes <= limits.bytes
 
 
@@ -74,7 +72,7 @@ def forward_and_backward(ops: tuple[Op, ...]) -> Iterator[Op]:
             continue
         yield op
         needs_gradient = frozenset(t.name for t in (*op.inputs, *op.weights) if t.dtype.is_float)
-        for gradient_op in gradients(op.kind, op, needs_gradient):
+        for gradient_op in op.kind.gradients(op, needs_gradient):
             if not isinstance(gradient_op.kind, View):
                 yield gradient_op
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from epochcast.base.documents import read_text
+from epochcast.base.name_matching import plain
 from epochcast.errors import BadInput
-from epochcast.hardware.name_matching import plain
 from epochcast.hardware.profile import Profile, load_profiles
 from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
 from epochcast.predict.cost.calibrated import Calibrated

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
+from epochcast.base.name_matching import plain
 from epochcast.describe.capture.resolve import is_code, no_code
 from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.precision import PRECISIONS
@@ -17,7 +18,6 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.hardware.name_matching import plain
 from epochcast.measure.tables.cells import Row, count, flag, needed, number, text
 from epochcast.measure.tables.row_names import (
     NamedOptimizer,

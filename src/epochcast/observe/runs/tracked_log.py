@@ -23,7 +23,7 @@ class TrackedLog(Record):
     """
 
     log: str
-    standing: Standing = json_hidden()  # noqa: RUF009
+    standing: Standing = json_hidden()
     format: str | None = None
     format_confidence: float | None = None
     unread_fraction: float = 0.0

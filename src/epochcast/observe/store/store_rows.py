@@ -70,7 +70,7 @@ class RunRow(Record):
     state: str
     id: int = json_hidden()
     name: str = json_name("run")
-    place: RunPlace = json_hidden()  # noqa: RUF009
+    place: RunPlace = json_hidden()
     added_at_seconds: float = json_hidden()
     seen_at_seconds: float = json_hidden()
     job_id: int | None = json_hidden(default=None)

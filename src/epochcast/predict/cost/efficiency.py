@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.math_modes import MATHS
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 
 FILE = "efficiency.toml"
 OTHER = "other"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 from epochcast.interval import Interval
 from epochcast.units import parse_seconds
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from epochcast.base.atomic_files import write_text
 from epochcast.base.documents import parse_json, read_text
+from epochcast.base.name_matching import plain
 from epochcast.describe.graph.op import Gradient
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
-from epochcast.hardware.name_matching import plain
 from epochcast.hardware.profile import profiles_folder, unless_unreadable
 from epochcast.predict.cost.gaussian import CostKernel
 from epochcast.predict.cost.local_model import FEATURES, CostLine, Local, MeasuredClass, StepCorrection

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 
+from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware import catalogue_rows as rows
 
 FILE = "stacks.toml"
 

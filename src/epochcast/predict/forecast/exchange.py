@@ -9,9 +9,9 @@ from enum import Enum
 import numpy as np
 
 from epochcast.base.caching import remembered
-from epochcast.describe.graph.backward import grad
 from epochcast.describe.graph.op import Parameter, Phase
 from epochcast.describe.graph.op_kinds import Embedding, Recurrent
+from epochcast.describe.graph.tensor import grad
 from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.hardware.cluster import Group
 from epochcast.predict.comm.stragglers import Batch, waiting, waiting_seconds

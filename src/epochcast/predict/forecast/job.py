@@ -25,8 +25,8 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
 if TYPE_CHECKING:
+    from epochcast.describe.datasets import Dataset
     from epochcast.describe.graph.recipe import Recipe
-    from epochcast.hardware.dataset import Dataset
     from epochcast.hardware.device import Device
     from epochcast.predict.forecast.lengths import Lengths
 
@@ -256,7 +256,7 @@ class Job(Record):
             object.__setattr__(self, "optimizer", recipe.optimizer)
         object.__setattr__(self, "compile", recipe.compile)
         if self.dataset is not None:
-            from epochcast.hardware.catalogue import find_dataset
+            from epochcast.describe.datasets import find_dataset
 
             object.__setattr__(self, "dataset", find_dataset(self.dataset).name)
         self._check_data()
@@ -327,7 +327,7 @@ class Job(Record):
     @property
     def known_dataset(self) -> "Dataset | None":
         """The data set by its name."""
-        from epochcast.hardware.catalogue import find_dataset
+        from epochcast.describe.datasets import find_dataset
 
         return None if self.dataset is None else find_dataset(self.dataset)
 

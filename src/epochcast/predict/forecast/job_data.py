@@ -19,7 +19,7 @@ from epochcast.errors import BadInput
 from epochcast.predict.forecast.job import Job
 
 if TYPE_CHECKING:
-    from epochcast.hardware.dataset import Dataset
+    from epochcast.describe.datasets import Dataset
     from epochcast.predict.forecast.lengths import Lengths
 
 TEXT, IMAGE, VIDEO, NUMBERS = "text", "images", "videos", "numbers"

@@ -185,7 +185,7 @@ class _Filling:
 
     def _longest_text(self) -> int | None:
         """Tokens of the longest text of the data set, where it says that."""
-        from epochcast.hardware.catalogue import find_dataset
+        from epochcast.describe.datasets import find_dataset
 
         name = self._value("dataset")
         dataset = None if name is None else find_dataset(name)

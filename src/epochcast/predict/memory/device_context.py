@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from epochcast.base.caching import remembered
-from epochcast.hardware.catalogue_rows import CatalogueRow, parse, read
+from epochcast.base.catalogue_rows import CatalogueRow, parse, read
 from epochcast.hardware.device import Device
 
 _FILE = "context.toml"

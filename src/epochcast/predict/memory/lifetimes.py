@@ -30,7 +30,6 @@ from epochcast.describe.graph.op_kinds import Elementwise, Norm, Pool, View
 from epochcast.describe.graph.rebatch import Growth
 from epochcast.describe.graph.tensor import UNRELATED, Relation, Tensor
 from epochcast.describe.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
-from epochcast.predict.memory.saved_activations import saved_bytes
 
 Integers = NDArray[np.int64]
 
@@ -241,11 +240,11 @@ class _LifetimeWalk:
             self._use(place, op, tensor, out[index] if out else None, place)
         if isinstance(op.kind, Pool) and op.kind.style == "average":
             self._pool(place, op)
-        small_saved = 0 if op.is_gradient or op.phase is Phase.UPDATE else saved_bytes(op.kind, op)
+        small_saved = 0 if op.is_gradient or op.phase is Phase.UPDATE else op.kind.saved_bytes(op)
         if small_saved:
             name = f"{op.output.name}#saved"
             large_saved = (
-                small_saved if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
+                small_saved if growth is None else op.kind.saved_bytes(self.trace.template.op(place, LARGE_BATCH))
             )
             self.sizes[name] = (small_saved, large_saved)
             self.born[name] = place

@@ -20,10 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epochcast.describe.graph.backward import gradient_name
 from epochcast.describe.graph.precision import Method
 from epochcast.describe.graph.recipe import OFFLOADS
-from epochcast.describe.graph.tensor import DType
+from epochcast.describe.graph.tensor import DType, gradient_name
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.predict.memory.gather_units import finished_gradients, units

@@ -20,7 +20,7 @@ import numpy as np
 
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import Conv
-from epochcast.describe.graph.op_shapes import ConvShape, conv_shape
+from epochcast.describe.graph.ops.conv_op import ConvShape, conv_shape
 from epochcast.describe.graph.precision import PRECISIONS, SINGLE_STRICT, Precision
 from epochcast.describe.graph.rebatch import resized
 from epochcast.describe.graph.tensor import DType

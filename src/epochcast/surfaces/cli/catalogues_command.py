@@ -92,7 +92,7 @@ def datasets(wide: Wide = False, as_json: Json = False) -> int:
     """List datasets and their sizes."""
     from dataclasses import asdict
 
-    from epochcast.hardware.catalogue import datasets as all_datasets
+    from epochcast.describe.datasets import datasets as all_datasets
 
     rows = all_datasets()
 

@@ -65,7 +65,7 @@ def _devices(incomplete: str) -> list[str]:
 
 
 def _datasets(incomplete: str) -> list[str]:
-    from epochcast.hardware.catalogue import datasets
+    from epochcast.describe.datasets import datasets
 
     return _beginning((dataset.name for dataset in datasets()), incomplete)
 

@@ -81,7 +81,7 @@ def _precision(name: str) -> str:
 
 def _length(shape: Sequence[int], dataset: str | None) -> str:
     """So many tokens, and who says so."""
-    from epochcast.hardware.catalogue import find_dataset
+    from epochcast.describe.datasets import find_dataset
 
     data = None if dataset is None else find_dataset(dataset)
     is_of_data = data is not None and not data.counts_tokens and list(data.sample_shape) == list(shape)

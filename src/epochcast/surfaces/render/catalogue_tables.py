@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from epochcast.hardware.dataset import Dataset
+from epochcast.describe.datasets import Dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import FRESH, Instance
 from epochcast.hardware.link import Link

@@ -43,7 +43,7 @@ async def devices(caller: Reader) -> Response:
 @router.get("/datasets", summary="Data sets and their numbers of samples.", responses=problems())
 async def datasets(caller: Reader) -> Response:
     """All of the catalogue."""
-    from epochcast.hardware.catalogue import datasets as all_datasets
+    from epochcast.describe.datasets import datasets as all_datasets
 
     return JSONResponse({"datasets": [_plain(asdict(row)) for row in all_datasets()]})
 

@@ -126,7 +126,7 @@ def devices() -> list[str]:
 
 
 def _datasets() -> list[str]:
-    from epochcast.hardware.catalogue import datasets
+    from epochcast.describe.datasets import datasets
 
     return [dataset.name for dataset in datasets()]
 

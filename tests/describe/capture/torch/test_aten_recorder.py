@@ -9,7 +9,6 @@ from torch import nn
 from epochcast.describe.capture.torch import TorchModel
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_kinds import Conv, Elementwise, Embedding, Matmul, Norm, Opaque, Pool, Reduce
-from epochcast.describe.graph.op_work import work
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
@@ -122,7 +121,7 @@ class Decomposition(nn.Module):
 def test_a_decomposition_starts_kernels_for_every_row(capture: Capture) -> None:
     def started(side: int) -> int:
         ops = capture(lambda: Decomposition(side), (4,), mode="forward").ops
-        return next(work(op).launches for op in ops if isinstance(op.kind, Opaque))
+        return next(op.work.launches for op in ops if isinstance(op.kind, Opaque))
 
     assert started(64) == 2 * started(32) > 64
 

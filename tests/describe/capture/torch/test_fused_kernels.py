@@ -10,7 +10,6 @@ from torch import nn
 from epochcast.describe.capture.torch.fused_kernels import cuda_kernels
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_kinds import Attention, Copy, Elementwise, Matmul, Norm, Recurrent, Softmax
-from epochcast.describe.graph.op_work import flops
 from epochcast.describe.graph.tensor import DType
 from epochcast.describe.graph.trace import Trace
 
@@ -37,7 +36,7 @@ def test_attention_is_one_kernel_each_way_with_the_flops_of_a_flash_kernel(captu
     assert forward.kind == Attention(causal=True)
     assert [t.shape for t in forward.inputs] == [(2, 4, 10, 8)] * 3
     product = 2 * 2 * 4 * 10 * 10 * 8
-    assert (flops(forward.kind, forward), flops(backward.kind, backward)) == (2 * product, 5 * product)
+    assert (forward.kind.flops(forward), backward.kind.flops(backward)) == (2 * product, 5 * product)
     assert backward.gradient is Gradient.BOTH
     assert [t.name for t in backward.inputs[1:4]] == [t.name for t in forward.inputs]
 
@@ -97,8 +96,8 @@ def test_an_lstm_is_one_op_a_layer(capture: Capture) -> None:
     assert [op.kind for op in layers] == [Recurrent("lstm", 16, 2)] * 4
     assert [op.inputs[0].shape for op in layers[:2]] == [(2, 5, 8), (2, 5, 32)]
     first = 2 * (64 * 8 + 64 * 16)
-    assert flops(layers[0].kind, layers[0]) == 2 * 2 * 5 * first
-    assert flops(layers[3].kind, layers[3]) == 2 * 2 * 2 * 5 * first
+    assert layers[0].kind.flops(layers[0]) == 2 * 2 * 5 * first
+    assert layers[3].kind.flops(layers[3]) == 2 * 2 * 2 * 5 * first
     assert {t.name for t in layers[3].outputs} >= {"grad:body.weight_ih_l0", "grad:body.bias_hh_l0_reverse"}
 
 

@@ -13,7 +13,6 @@ from torch.utils.checkpoint import checkpoint
 from epochcast.describe.capture.torch import TorchModel
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_kinds import Attention, Elementwise, Loss, Matmul, OptimizerUpdate, Reduce
-from epochcast.describe.graph.op_work import flops, read_bytes, written_bytes
 from epochcast.describe.graph.optimizer import OPTIMIZERS, update
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
@@ -30,7 +29,7 @@ def two_layers() -> nn.Module:
 def updates(trace: Trace) -> list[tuple[str, int, int, int]]:
     ops = [op for op in trace.ops if op.phase is Phase.UPDATE]
     return [
-        (op.kind.step, flops(op.kind, op), read_bytes(op.kind, op), written_bytes(op.kind, op))
+        (op.kind.step, op.kind.flops(op), op.kind.read_bytes(op), op.kind.written_bytes(op))
         for op in ops
         if isinstance(op.kind, OptimizerUpdate)
     ]
@@ -40,7 +39,7 @@ def updates(trace: Trace) -> list[tuple[str, int, int, int]]:
 def test_the_recorded_update_is_the_derived_one_pass_by_pass(capture: Capture, optimizer: str) -> None:
     trace = capture(two_layers, (4,), optimizer=optimizer)
     derived = [
-        (op.kind.step, flops(op.kind, op), read_bytes(op.kind, op), written_bytes(op.kind, op))
+        (op.kind.step, op.kind.flops(op), op.kind.read_bytes(op), op.kind.written_bytes(op))
         for op in update(trace.parameters, optimizer)
         if isinstance(op.kind, OptimizerUpdate)
     ]
@@ -50,7 +49,7 @@ def test_the_recorded_update_is_the_derived_one_pass_by_pass(capture: Capture, o
 @pytest.mark.parametrize("optimizer", ["adadelta", "adagrad", "adamw", "rmsprop"])
 def test_the_recorded_update_moves_the_bytes_of_the_derived_one(capture: Capture, optimizer: str) -> None:
     trace = capture(two_layers, (4,), optimizer=optimizer)
-    derived = sum(read_bytes(op.kind, op) + written_bytes(op.kind, op) for op in update(trace.parameters, optimizer))
+    derived = sum(op.kind.read_bytes(op) + op.kind.written_bytes(op) for op in update(trace.parameters, optimizer))
     assert sum(read + written for _, _, read, written in updates(trace)) == pytest.approx(derived, rel=0.1)
 
 
@@ -212,7 +211,7 @@ def test_checkpointing_runs_the_forward_ops_again_inside_backward(capture: Captu
     plain = capture(lambda: Checkpointed(None), (10, 32), mode="forward_backward")
     again = capture(lambda: Checkpointed(reentrant), (10, 32), mode="forward_backward")
     body = sum(
-        flops(op.kind, op)
+        op.kind.flops(op)
         for op in plain.ops
         if op.phase is Phase.FORWARD and op.layer.startswith("body") and isinstance(op.kind, Matmul | Attention)
     )

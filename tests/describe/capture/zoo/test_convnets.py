@@ -15,7 +15,6 @@ from epochcast.describe.capture.zoo.mobilenet import divisible
 from epochcast.describe.graph.backward import differentiable
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.op_kinds import Conv, Copy, Elementwise, Kind, Matmul, Norm, Pool
-from epochcast.describe.graph.op_work import op_class, work
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, UnknownName
 
@@ -100,7 +99,7 @@ def graph(name: str, batch: int = 1, input_shape: tuple[int, ...] | None = None,
 
 
 def matrix_flops(built: Graph) -> int:
-    return sum(work(op).flops for op in built.ops if op_class(op.kind, op).is_matrix)
+    return sum(op.work.flops for op in built.ops if op.op_class.is_matrix)
 
 
 def test_every_convnet_of_the_zoo_is_held_against_a_published_count() -> None:
@@ -283,7 +282,7 @@ def test_a_training_step_is_three_forwards_less_the_gradient_of_the_input(name: 
     built = graph(name, 4, aux=True)
     step = zoo_model(name).trace(Recipe(batch=4))
     learned = differentiable(built)
-    skipped = sum(work(op).flops for op in built.ops if op.weights and op.inputs[0].name not in learned)
+    skipped = sum(op.work.flops for op in built.ops if op.weights and op.inputs[0].name not in learned)
     assert step.flops["matrix"] == 3 * matrix_flops(built) - skipped
     assert step.opaque == ()
 

@@ -6,7 +6,6 @@ from epochcast.describe.capture.zoo import ZOO, zoo_model
 from epochcast.describe.capture.zoo.detectors import DETECTORS
 from epochcast.describe.graph.op import Graph, Phase
 from epochcast.describe.graph.op_kinds import Conv, Norm, Opaque
-from epochcast.describe.graph.op_work import op_class, work
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, UnknownName
 
@@ -48,8 +47,8 @@ def test_dense_flops_are_those_torch_counts_in_torchvisions_module(name: str) ->
     with FlopCounterMode(display=False) as counter:
         levels = list(module.backbone(images).values())
         (module.rpn.head if hasattr(module, "rpn") else module.head)(levels)
-    dense = [op for op in ours.ops if op_class(op.kind, op).is_matrix and not op.layer.startswith("roi_heads")]
-    assert sum(work(op).flops for op in dense) == pytest.approx(counter.get_total_flops(), rel=0.01)
+    dense = [op for op in ours.ops if op.op_class.is_matrix and not op.layer.startswith("roi_heads")]
+    assert sum(op.work.flops for op in dense) == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
 def test_every_detector_is_in_the_zoo_and_trains_at_any_batch() -> None:

@@ -15,11 +15,10 @@ from epochcast.describe.capture.zoo.decoder import decoder
 from epochcast.describe.capture.zoo.language_models import LANGUAGE
 from epochcast.describe.capture.zoo.latent import Latent
 from epochcast.describe.capture.zoo.moe import Mixture
-from epochcast.describe.graph.backward import grad
 from epochcast.describe.graph.op import Gradient, Graph, Phase
 from epochcast.describe.graph.op_kinds import Attention, Elementwise, Gather, Matmul, Scatter
-from epochcast.describe.graph.op_work import op_class, work
 from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.tensor import grad
 from epochcast.errors import BadInput
 
 # Configurations as they are published, in the words of the reference implementation.
@@ -144,7 +143,7 @@ def shallow(name: str, tokens: int = 64) -> BuiltModel:
 
 
 def matrix_flops(made: Graph) -> int:
-    return sum(work(op).flops for op in made.ops if op_class(op.kind, op).is_matrix)
+    return sum(op.work.flops for op in made.ops if op.op_class.is_matrix)
 
 
 def test_the_tables_hold_every_network() -> None:
@@ -194,7 +193,7 @@ def test_training_is_about_three_forward_passes(name: str) -> None:
 def test_a_token_costs_two_flops_per_active_parameter(name: str, billions: float) -> None:
     """As many as the models' names and papers say are active; embeddings are looked up, attention is left out."""
     made = zoo_model(name, (4096,)).graph(1)
-    weights = sum(work(op).flops for op in made.ops if isinstance(op.kind, Matmul)) / 4096 / 2
+    weights = sum(op.work.flops for op in made.ops if isinstance(op.kind, Matmul)) / 4096 / 2
     table = next(p.elements for p in made.parameters if p.name == "model.embed_tokens.weight")
     assert weights + table == pytest.approx(billions * 1e9, rel=0.15)
 
@@ -232,7 +231,7 @@ def test_experts_are_one_product_with_a_weight_of_three_dimensions() -> None:
     assert [op.gradient for op in products[:4]] == [Gradient.NONE] * 4
     assert {op.weights[0].shape for op in products[:4]} == {(8, 48, 32), (8, 32, 24)}
     assert {op.gradient for op in products[4:]} == {Gradient.DATA, Gradient.WEIGHTS}
-    assert {work(op).repeats for op in products} == {8}
+    assert {op.work.repeats for op in products} == {8}
 
 
 def test_gradients_travel_back_the_way_the_tokens_came() -> None:
@@ -267,7 +266,7 @@ def test_a_window_bounds_what_a_query_looks_at() -> None:
     """Every second layer of gpt-oss looks at 128 of 256 tokens; heads are 64 wide, queries have 64 of them."""
     made = zoo_model("gpt_oss_20b", (256,)).graph(1)
     kinds = [op for op in made.ops if isinstance(op.kind, Attention)][:2]
-    assert [work(op).flops for op in kinds] == [2 * 64 * 256 * keys * 2 * 64 for keys in (128, 256)]
+    assert [op.work.flops for op in kinds] == [2 * 64 * 256 * keys * 2 * 64 for keys in (128, 256)]
 
 
 def test_sinks_are_trained_with_fused_and_with_written_attention() -> None:

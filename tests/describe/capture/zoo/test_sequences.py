@@ -14,12 +14,11 @@ from epochcast.describe.capture.zoo.decoder import decoder
 from epochcast.describe.capture.zoo.dlrm import KAGGLE_ROWS, TERABYTE_ROWS
 from epochcast.describe.capture.zoo.encoder import bert
 from epochcast.describe.capture.zoo.sequences import SEQUENCES
-from epochcast.describe.graph.backward import differentiable, grad
+from epochcast.describe.graph.backward import differentiable
 from epochcast.describe.graph.op import Graph, Phase
 from epochcast.describe.graph.op_kinds import Attention, Elementwise, Loss, Matmul
-from epochcast.describe.graph.op_work import op_class, work
 from epochcast.describe.graph.recipe import Recipe
-from epochcast.describe.graph.tensor import DType
+from epochcast.describe.graph.tensor import DType, grad
 from epochcast.errors import BadInput, UnknownName
 
 
@@ -111,7 +110,7 @@ def graph(name: str, batch: int = 1, *input_shape: int) -> Graph:
 
 
 def matrix_flops(made: Graph) -> int:
-    return sum(work(op).flops for op in made.ops if op_class(op.kind, op).is_matrix)
+    return sum(op.work.flops for op in made.ops if op.op_class.is_matrix)
 
 
 def test_the_table_holds_every_network() -> None:

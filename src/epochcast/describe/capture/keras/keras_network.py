@@ -10,7 +10,7 @@ from epochcast.describe.capture.keras.keras_rules import RULES, TF_FUNCTIONS
 from epochcast.describe.capture.keras.nodes import Ref, arguments_of, declared_shapes, references, tensors_of
 from epochcast.describe.capture.read_errors import naming
 from epochcast.describe.graph.build import Builder
-from epochcast.describe.graph.op_kinds import Opaque
+from epochcast.describe.graph.ops.opaque_op import kind_named
 from epochcast.errors import BadInput
 
 
@@ -172,7 +172,7 @@ class KerasNetwork:
         else:
             call.note(f"{layer.class_name} has no rule: its parameters and flops are not counted")
         target = layer.class_name if layer.class_name != "Lambda" else f"Lambda {layer.name}"
-        outputs = call.op(Opaque(target), [v.plain for v in call.values], shapes)
+        outputs = call.op(kind_named(target, layer.config), [v.plain for v in call.values], shapes)
         return [plain(tensor) for tensor in outputs]
 
     def _concrete(self, shape: Shape, input_shape: Shape) -> Shape:

@@ -17,6 +17,7 @@ from epochcast.describe.capture.onnx.onnx_file import Array, File, OnnxNode, dty
 from epochcast.describe.capture.read_errors import naming
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Parameter
+from epochcast.describe.graph.ops.opaque_op import kind_named
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput
 
@@ -119,15 +120,14 @@ class OnnxWalk:
         return self.opaque(call) if rule is None else rule(call)
 
     def opaque(self, call: "OnnxCall") -> Sequence[Tensor]:
-        """An operator without a rule: costed by its bytes."""
+        """An operator of the user, else one without a rule: costed by its bytes."""
         domain = call.node.domain
         target = f"{domain}.{call.node.op}" if domain else call.node.op
         inputs = [call.data(i) for i, name in enumerate(call.node.inputs) if name]
         results = self.inferred(call)
         shapes, dtypes = [shape for shape, _ in results], [dtype for _, dtype in results]
-        from epochcast.describe.graph.op_kinds import Opaque
-
-        return self.b.op(Opaque(target), inputs, shapes, dtypes=dtypes, name=call.layer)
+        kind = kind_named(target, call.node.attributes)
+        return self.b.op(kind, inputs, shapes, dtypes=dtypes, name=call.layer)
 
     # ---- values ---------------------------------------------------------------------------------
 

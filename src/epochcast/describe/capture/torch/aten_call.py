@@ -83,6 +83,10 @@ class AtenCall:
             self._arguments.update(self.kwargs)
         return self._arguments[name]
 
+    def arguments(self) -> dict[str, Any]:
+        """All arguments by their names in the schema."""
+        return {argument.name: self[argument.name] for argument in self.func._schema.arguments}
+
     def views(self, *names: str) -> tuple[TensorView, ...]:
         """The tensor arguments of these names that are given; a list of tensors counts as its members."""
         return tuple(self._views(names))

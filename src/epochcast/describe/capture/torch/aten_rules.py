@@ -6,7 +6,21 @@ import torch
 
 from epochcast.describe.capture.torch.aten_call import AtenCall, Piece, TensorView
 from epochcast.describe.graph.op import Gradient
-from epochcast.describe.graph.op_kinds import Attention, Conv, Copy, Kind, Loss, Matmul, Norm, Pool, Recurrent, Reduce
+from epochcast.describe.graph.op_kinds import (
+    Attention,
+    Conv,
+    Copy,
+    Kind,
+    Loss,
+    Matmul,
+    Norm,
+    Opaque,
+    Pool,
+    Recurrent,
+    Reduce,
+)
+from epochcast.describe.graph.op_registry import registered_class
+from epochcast.describe.graph.ops.opaque_op import kind_named
 
 Rule = Callable[[AtenCall], Iterable[Piece]]
 
@@ -200,6 +214,21 @@ def plain(kind: Kind, gradient: Gradient = Gradient.NONE) -> Rule:
     """Reads its tensors, writes its results."""
 
     def rule(call: AtenCall) -> Iterable[Piece]:
+        yield Piece(kind, call.tensors, call.results, (), gradient)
+
+    return rule
+
+
+def named(target: str, gradient: Gradient) -> Rule:
+    """An operator that no table has: the user's own, registered by the name in its schema, else opaque. A gradient may
+    have a name of its own or that of its forward operator with `_backward` behind it.
+    """
+
+    def rule(call: AtenCall) -> Iterable[Piece]:
+        schema = call.func._schema
+        names = [schema.name, schema.name.removesuffix("_backward")]
+        name = next((name for name in names if registered_class(name)), None)
+        kind = Opaque(target) if name is None else kind_named(name, call.arguments())
         yield Piece(kind, call.tensors, call.results, (), gradient)
 
     return rule

@@ -19,6 +19,7 @@ from epochcast.describe.capture.torch.aten_rules import (
     fresh,
     grouped_matmul,
     matmul,
+    named,
     nll_backward,
     norm,
     norm_backward,
@@ -37,7 +38,6 @@ from epochcast.describe.graph.op_kinds import (
     Gather,
     Loss,
     Norm,
-    Opaque,
     Reduce,
     Scatter,
     Softmax,
@@ -192,4 +192,4 @@ def rule_for(func: object, name: str) -> Rule:
     gradient = Gradient.NONE if stem == name else Gradient.DATA
     if torch.Tag.pointwise in getattr(func, "tags", ()) or stem in _UNTAGGED:
         return plain(Elementwise(_RENAMED.get(stem, stem)), gradient)
-    return plain(Opaque(str(func)), gradient)
+    return named(str(func), gradient)

@@ -23,11 +23,10 @@ from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.storage_names import Storage, named_ops
 from epochcast.describe.capture.torch.user_errors import model_error
 from epochcast.describe.capture.torch.user_step import OwnStep, Step
-from epochcast.describe.graph.backward import gradient_name
 from epochcast.describe.graph.op import Op, Parameter, Phase
 from epochcast.describe.graph.optimizer import ALIASES, update
 from epochcast.describe.graph.recipe import Recipe
-from epochcast.describe.graph.tensor import Relation, Tensor
+from epochcast.describe.graph.tensor import Relation, Tensor, gradient_name
 from epochcast.errors import EndsProgram, EpochcastError
 
 Loss = Callable[..., torch.Tensor]

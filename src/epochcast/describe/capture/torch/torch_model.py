@@ -32,13 +32,13 @@ from epochcast.describe.capture.torch.stored_weights import (
     unpacked,
 )
 from epochcast.describe.capture.torch.user_step import Step
-from epochcast.describe.graph.backward import grad
 from epochcast.describe.graph.four_bit import with_packed
 from epochcast.describe.graph.half_precision import stored_as
 from epochcast.describe.graph.op import Graph, Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import OptimizerUpdate, View
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
+from epochcast.describe.graph.tensor import grad
 from epochcast.describe.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.describe.graph.training import as_recipe_keeps, as_recipe_stores
 from epochcast.errors import BadInput, EpochcastError

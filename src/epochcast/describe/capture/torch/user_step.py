@@ -16,9 +16,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from epochcast.describe.capture.torch.aten_recorder import Recorder
 from epochcast.describe.capture.torch.example_arguments import tensors_in
 from epochcast.describe.capture.torch.storage_names import Storage
-from epochcast.describe.graph.backward import gradient_name
 from epochcast.describe.graph.op import Phase
-from epochcast.describe.graph.tensor import Relation
+from epochcast.describe.graph.tensor import Relation, gradient_name
 from epochcast.errors import BadInput
 
 Step = Callable[[Any, Any], Any]

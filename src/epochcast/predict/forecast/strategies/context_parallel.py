@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import Attention
-from epochcast.describe.graph.op_shapes import attention_operands
+from epochcast.describe.graph.ops.attention_op import attention_operands
 from epochcast.describe.graph.rebatch import Growth, Sides
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.describe.graph.trace import SMALL_BATCH, Trace

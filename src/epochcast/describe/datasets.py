@@ -1,16 +1,20 @@
-"""A data set as a forecaster sees it: how much there is of what, of what shape, how large on disk.
+"""Data sets by name, from `datasets.toml`: how much there is of what, of what shape, how large on disk.
 
 Texts without borders (a corpus) are counted in tokens: how many samples they are says the length of a network's
 sequences, samples = tokens ÷ length.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
+from epochcast.base import catalogue_rows as rows
+from epochcast.base.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 
 KINDS = ("image", "video", "speech", "text")
 TOKEN = "token"
+DATASETS_FILE = "datasets.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +64,41 @@ class Dataset:
     def counts_tokens(self) -> bool:
         """Whether its size is in tokens, not in samples."""
         return self.unit == TOKEN
+
+
+def find_dataset(name: str) -> Dataset:
+    """The data set called `name`."""
+    return rows.find_by_name("dataset", name, _datasets())
+
+
+def datasets() -> tuple[Dataset, ...]:
+    """Every data set of the catalogue."""
+    return tuple(dict.fromkeys(_datasets().values()))
+
+
+def load_datasets(text: str, file: str = DATASETS_FILE) -> Mapping[str, Dataset]:
+    """The data sets in a TOML text by plain name."""
+    return rows.index_by_name(rows.read(rows.parse(text, file), "dataset", file, _dataset), file)
+
+
+@remembered(1)
+def _datasets() -> Mapping[str, Dataset]:
+    return load_datasets(rows.shipped(DATASETS_FILE, __file__))
+
+
+def _dataset(row: rows.CatalogueRow) -> Dataset:
+    return Dataset(
+        name=row.text("name"),
+        task=row.text("task"),
+        kind=row.text("kind"),
+        unit=row.text("unit"),
+        training_samples=row.count("training_samples"),
+        validation_samples=row.count("validation_samples"),
+        sample_shape=row.counts("sample_shape"),
+        classes=row.count("classes") if row.has("classes") else None,
+        bytes_per_sample=row.number("bytes_per_sample"),
+        source=row.text("source"),
+        verified=row.flag("verified"),
+        aliases=row.texts("aliases"),
+        note=row.text("note", ""),
+    )

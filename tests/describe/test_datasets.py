@@ -3,9 +3,8 @@ from math import prod
 import pytest
 from tests.every import every
 
+from epochcast.describe.datasets import Dataset, datasets, find_dataset, load_datasets
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware.catalogue import datasets, find_dataset, load_datasets
-from epochcast.hardware.dataset import Dataset
 
 
 @pytest.mark.parametrize(

@@ -4,27 +4,46 @@ Quantities are written with their unit ("16 GiB", "900 GB/s") and become base un
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 from epochcast.base.documents import parse_toml
-from epochcast.errors import BadInput, EpochcastError
+from epochcast.base.name_matching import plain
+from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.units import parse_bytes, parse_rate
 
+
+class Named(Protocol):
+    """Has a name, and other names for the same thing."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+
 T = TypeVar("T")
+N = TypeVar("N", bound=Named)
 MOST_NUMBER = 1e30
 """No quantity of a catalogue is larger."""
 
 
-def shipped(file: str, package: str = "epochcast.hardware") -> str:
-    """The text of a table that ships with a package."""
-    return files(package).joinpath(file).read_text(encoding="utf-8")
+def shipped(file: str, module_file: str) -> str:
+    """The text of a table that ships beside the module whose `__file__` is given."""
+    return Path(module_file).with_name(file).read_text(encoding="utf-8")
 
 
 def parse(text: str, file: str) -> Mapping[str, object]:
     """The TOML document; a syntax error names the file."""
     return parse_toml(text, file)
+
+
+class BadRow(BadInput):
+    """A row of a table cannot be read; the message begins with its file and place."""
+
+    def __init__(self, where: str, problem: object) -> None:
+        super().__init__(f"{where}: {problem}")
 
 
 class CatalogueRow:
@@ -99,18 +118,18 @@ class CatalogueRow:
         """Refuse keys that were not read: most likely misspelt."""
         extra = sorted(set(self._cells) - self._read_keys)
         if extra:
-            raise BadInput(f"{self._where}: unknown key {extra[0]!r}")
+            raise BadRow(self._where, f"unknown key {extra[0]!r}")
 
-    def wrong(self, key: str, expected: str, got: object) -> BadInput:
+    def wrong(self, key: str, expected: str, got: object) -> BadRow:
         """The error for a cell of the wrong type."""
-        return BadInput(f"{self._where}: {key!r} must be {expected}, got {got!r}")
+        return BadRow(self._where, f"{key!r} must be {expected}, got {got!r}")
 
     def _take(self, key: str, kind: type[T] | tuple[type[T], ...], expected: str, default: T | None) -> T:
         self._read_keys.add(key)
         if key not in self._cells:
             if default is not None:
                 return default
-            raise BadInput(f"{self._where}: {key!r} is missing")
+            raise BadRow(self._where, f"{key!r} is missing")
         value = self._cells[key]
         if not _is(value, kind):
             raise self.wrong(key, expected, value)
@@ -121,7 +140,7 @@ class CatalogueRow:
         try:
             return parse_text(text)
         except BadInput as error:
-            raise BadInput(f"{self._where}: {key!r}: {error}") from None
+            raise BadRow(self._where, f"{key!r}: {error}") from None
 
     def _list(self, key: str, kind: type[T], expected: str) -> tuple[T, ...]:
         items = self._take(key, list, expected, [])
@@ -144,9 +163,10 @@ def read(
         row = CatalogueRow(cells, where)
         try:
             built = build(row)
+        except BadRow:
+            raise
         except EpochcastError as error:
-            message = str(error)
-            raise BadInput(message if message.startswith(where) else f"{where}: {message}") from None
+            raise BadRow(where, error) from None
         row.finish()
         yield built
 
@@ -159,10 +179,10 @@ def header_lines(text: str, table: str) -> list[int]:
 
 def section(document: Mapping[str, object], name: str, file: str) -> Mapping[str, object]:
     """The table `[name]`; absent is empty."""
-    found = document.get(name, {})
-    if not isinstance(found, dict):
+    table = document.get(name, {})
+    if not isinstance(table, dict):
         raise BadInput(f"{file}: [{name}] must be a table")
-    return found
+    return table
 
 
 def texts_in(value: object, where: str) -> tuple[str, ...]:
@@ -170,6 +190,25 @@ def texts_in(value: object, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
         raise BadInput(f"{where}: must be a list of names, got {value!r}")
     return tuple(value)
+
+
+def index_by_name(named_rows: Iterable[N], file: str) -> dict[str, N]:
+    """Rows by plain name and alias; raises if two rows share a name."""
+    index: dict[str, N] = {}
+    for row in named_rows:
+        for name in (row.name, *row.aliases):
+            first = index.setdefault(plain(name), row)
+            if first is not row:
+                raise BadInput(f"{file}: {name!r} names both {first.name!r} and {row.name!r}")
+    return index
+
+
+def find_by_name(kind: str, name: str, index: Mapping[str, N]) -> N:
+    """The row called `name`; an error suggests near names."""
+    try:
+        return index[plain(name)]
+    except KeyError:
+        raise UnknownName(kind, name, {row.name for row in index.values()}) from None
 
 
 def _is(value: object, kind: type | tuple[type, ...]) -> bool:
