@@ -1,8 +1,9 @@
 """Every configuration for a job: offer × strategy × what else is tried, each forecast as `epochcast forecast` does.
 
-The batch of a GPU is the job's own, its part of the global batch, or what a policy makes of it (`asked.BatchPolicy`).
-Where there is none, it is the largest power of two that fits almost surely (`predict.memory.largest_batch`) and leaves
-every GPU a full step per epoch; where epochs depend on the batch, the one below it with which the job is done first.
+The batch of a GPU is the job's own, its part of the global batch, or what a policy makes of it
+(`plan_terms.BatchPolicy`). Where there is none, it is the largest power of two that fits almost surely
+(`predict.memory.largest_batch`) and leaves every GPU a full step per epoch; where epochs depend on the batch, the one
+below it with which the job is done first.
 
 Offers that a job cannot tell apart (`Offer.feel`: the same boards, links and, where data is loaded, processors) share a
 forecast, whatever they cost.
@@ -15,8 +16,7 @@ from typing import Any
 from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate, priced
 from epochcast.decide.plan.learning import Learning
 from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.plan_options import BatchPolicy, PlanOptions, Variant
-from epochcast.decide.scaling import names_in
+from epochcast.decide.plan.plan_terms import BatchPolicy, PlanTerms, Variant
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job, has_room
@@ -29,6 +29,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.strategies.degrees import degrees_in
 from epochcast.predict.forecast.strategies.strategy import Strategy
 from epochcast.predict.forecast.strategies.strategy_table import strategy_for
+from epochcast.units import parse_names
 
 Configuration = tuple[Offer, Strategy]
 INTERRUPTED = "is interrupted too often to get on"
@@ -36,7 +37,7 @@ INTERRUPTED = "is interrupted too often to get on"
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
     """Names of strategies: "ddp,zero3" has two; "tp4,pp2" is one, a combination."""
-    return tuple(name for text in texts for name in ((text,) if degrees_in(text) else names_in(text)))
+    return tuple(name for text in texts for name in ((text,) if degrees_in(text) else parse_names(text)))
 
 
 def search(
@@ -45,16 +46,16 @@ def search(
     strategies: Sequence[str] = (),
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
-    asked: PlanOptions | None = None,
+    terms: PlanTerms | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[RefusedCandidate, ...]]:
     """Every strategy on every offer: those that can run the job, and those that cannot."""
-    asked = asked or PlanOptions()
+    terms = terms or PlanTerms()
     session = session or Session()
-    job = job if asked.policy is None else asked.policy.job(job)
+    job = job if terms.policy is None else terms.policy.job(job)
     own = settled(job, None, session)  # what no device changes, so that equal variants are one
-    variants = asked.variants(own.job)
+    variants = terms.variants(own.job)
     configurations, refusals = _configurations(offers, strategies)
-    trying = _Trying(asked, asked.learning(job), session, own.assumed)
+    trying = _Trying(terms, terms.learning(job), session, own.assumed)
     candidates: list[Candidate] = []
     total = len(configurations) * len(variants)
     done = 0
@@ -94,7 +95,7 @@ class _DoesNotFitOffer(Exception):
 class _Trying:
     """Forecasts of one plan, and those it has made by what a job notices of an offer."""
 
-    asked: PlanOptions
+    terms: PlanTerms
     learning: Learning | None
     session: Session
     assumed: Mapping[str, Any]
@@ -118,7 +119,7 @@ class _Trying:
         return replace(forecast, assumed={**assumed, **forecast.assumed})
 
     def _priced(self, forecast: Forecast, offer: Offer, variant: Variant = ()) -> Candidate | None:
-        pricing = Pricing(self.asked.extras, self.asked.spot)
+        pricing = Pricing(self.terms.extras, self.terms.spot)
         return pricing.candidate(offer, forecast, self._epochs(forecast), variant)
 
     def _epochs(self, forecast: Forecast) -> float:
@@ -138,7 +139,7 @@ class _Trying:
             return str(error)
 
     def _with_batch(self, job: Job, placement: Placement) -> Job:
-        policy = self.asked.policy or BatchPolicy("auto")
+        policy = self.terms.policy or BatchPolicy("auto")
         passes = placement.replicas * job.accumulate
         if job.batch is not None:
             most = policy.most_per_pass(passes)
@@ -152,7 +153,7 @@ class _Trying:
         done earlier.
         """
         best = self._one(job, placement)
-        is_ours = self.learning is not None and (self.asked.policy is None or self.asked.policy.name == "auto")
+        is_ours = self.learning is not None and (self.terms.policy is None or self.terms.policy.name == "auto")
         while is_ours and job.batch is not None and job.batch > 1:
             job = replace(job, batch=job.batch // 2)
             smaller = self._one(job, placement)

@@ -41,14 +41,17 @@ def instances(
             raise BadInput(f"options go behind the command: epochcast instances {context.invoked_subcommand} …")
         return 0
     from epochcast.decide.plan.offers import rentable
-    from epochcast.decide.scaling import names_in
     from epochcast.hardware.machines import instances as all_instances
     from epochcast.surfaces.cli.current_time import now
+    from epochcast.units import parse_names
 
     every = sorted({one.cloud for one in all_instances()})
-    rows = rentable(
-        clouds=names_in(clouds) or every, devices=names_in(devices), regions=names_in(regions), any_host=True
-    )
+    named = {
+        option: parse_names(text)
+        for option, text in (("clouds", clouds), ("devices", devices), ("regions", regions))
+        if text is not None
+    }
+    rows = rentable(**{"clouds": every, **named}, any_host=True)
     today = now().date()
 
     def view() -> Any:
