@@ -233,7 +233,7 @@ def _whole_numbers(epochs: Mapping[int, int]) -> dict[int, int]:
     """JSON has the copies as texts."""
     try:
         return {int(copies): int(each) for copies, each in epochs.items()}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadInput(f"augment_epochs must have numbers of copies and epochs, got {epochs!r}") from None
 
 
