@@ -133,8 +133,8 @@ def _forecast(
     session: Session,
     placement: Placement | None = None,
 ) -> Forecast:
-    job, where, notes = _asked(verb, model, options, placement, config)
-    return _told(forecast_job(job, placement or placement_of(where, job, session), session), notes)
+    job, where, notes = _job_and_where(verb, model, options, placement, config)
+    return _with_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
 
 
 @_takes(AdviseRequest, Job, Where)
@@ -157,7 +157,7 @@ def advise(
     (`bench.loader.measure_loader(…).service()`).
     """
     request, options = _requested(AdviseRequest, request, options)
-    job, where, read_notes = _asked(
+    job, where, read_notes = _job_and_where(
         advise, model, options, placement, config, leave=("batch", "global_batch", "workers")
     )
     session = _session(session, cost_model, profile)
@@ -199,7 +199,7 @@ def scaling(
     """
     request, options = _requested(ScalingRequest, request, options)
     own = ("gpus", "nodes", "allreduce", *(() if request.global_batch is None else ("batch", "global_batch")))
-    job, where, notes = _asked(scaling, model, options, None, config, leave=own)
+    job, where, notes = _job_and_where(scaling, model, options, None, config, leave=own)
     session = _session(session, cost_model, profile)
     compared = cases(
         request.gpus,
@@ -228,7 +228,7 @@ def scaling(
             replace(job, batch=case.batch, global_batch=None), placement_of(place, job, session), session
         )
 
-    return _told(scaled(compared, answer, progress), notes)
+    return _with_notes(scaled(compared, answer, progress), notes)
 
 
 @_takes(PlanRequest, Job)
@@ -253,7 +253,7 @@ def plan(
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": request.batch}
-    job, _, notes = _asked(plan, model, options, None, config, has_place=False)
+    job, _, notes = _job_and_where(plan, model, options, None, config, has_place=False)
     answer = planned(job, request, _session(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
 
@@ -287,11 +287,11 @@ def diff(
         raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
     session = _session(session, None, profile)
 
-    def side(asked: object) -> Side:
-        if isinstance(asked, str) and asked.startswith(JOB):
-            return side_asked(asked, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
-        made = _forecast(diff, asked, options, () if isinstance(asked, Job) else config, session)
-        return side_of(asked if isinstance(asked, str) else made.model, made)
+    def side(model: object) -> Side:
+        if isinstance(model, str) and model.startswith(JOB):
+            return side_asked(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
+        forecast_of_side = _forecast(diff, model, options, () if isinstance(model, Job) else config, session)
+        return side_of(model if isinstance(model, str) else forecast_of_side.model, forecast_of_side)
 
     return Diff(side(base), side(head), request.limits)
 
@@ -343,7 +343,7 @@ def _requested(
     return request, rest
 
 
-def _asked(
+def _job_and_where(
     verb: Callable[..., object],
     model: object,
     options: Mapping[str, Any],
@@ -361,8 +361,8 @@ def _asked(
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
     taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     options = dict(options)
-    asked = as_workload(model.model if isinstance(model, Job) else model, options)
-    model = replace(model, model=asked) if isinstance(model, Job) and asked is not model.model else model
+    network = as_workload(model.model if isinstance(model, Job) else model, options)
+    model = replace(model, model=network) if isinstance(model, Job) and network is not model.model else model
     for name in options:
         if name not in taken:
             raise UnknownOption(name, {*taken, *signature(verb).parameters, *WORKLOAD_NAMES})
@@ -378,7 +378,7 @@ def _asked(
     if placement is not None and of_place:
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
-        return Job(asked, **of_job), Where(**of_place), notes
+        return Job(network, **of_job), Where(**of_place), notes
     kept = without_replaced({one.name: None for one in JOB_OPTIONS}, of_job)
     reset = {one.name: one.default for one in JOB_OPTIONS if one.name not in kept}
     return replace(model, **{**reset, **of_job}), Where(**of_place), notes
@@ -388,10 +388,10 @@ def _paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
     return (config,) if isinstance(config, str | Path) else config
 
 
-Told = TypeVar("Told", Forecast, Scaling)
+Noted = TypeVar("Noted", Forecast, Scaling)
 
 
-def _told(answer: Told, notes: tuple[str, ...]) -> Told:
+def _with_notes(answer: Noted, notes: tuple[str, ...]) -> Noted:
     """The answer, with what was read for it among its warnings."""
     return replace(answer, warnings=(*answer.warnings, *notes)) if notes else answer
 

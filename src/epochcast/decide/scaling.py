@@ -124,8 +124,8 @@ class Series(AnswerRecord):
     @property
     def sentence(self) -> str:
         """What the knee means for the price."""
-        asked = self.rows[0].case.allreduce
-        name = f"{self.regime} scaling" + (f", {asked}" if asked else "")
+        allreduce = self.rows[0].case.allreduce
+        name = f"{self.regime} scaling" + (f", {allreduce}" if allreduce else "")
         if len(self.rows) < 2:
             return f"{name}: one number of GPUs says nothing about scaling"
         if len(self._fitting) < 2:

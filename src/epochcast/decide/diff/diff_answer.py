@@ -173,8 +173,8 @@ class Diff(Displayed, Framed, AnswerRecord):
             notes.append(Note(f"The global batch differs: time per sample is {change}.", Importance.NOT_AS_ASKED))
         # The head first: a base that was read back from text has lost how important its notes are.
         for side in (self.head, self.base):
-            told = (*side.notes, *side.forecast.warnings)
-            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in told]
+            own = (*side.notes, *side.forecast.warnings)
+            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in own]
         return tuple(dict.fromkeys(notes))
 
     def _is_of_both(self, note: str) -> bool:

@@ -74,8 +74,8 @@ def rivals(
     for other in sorted(candidates, key=lambda one: _value(one, goal).mid):
         if other.offer.instance.device != choice.offer.instance.device and _is_within(other, limits):
             nearest.setdefault(other.offer.instance.device, other)
-    found = [_rival(choice, other, limits, goal, extras) for other in nearest.values()]
-    return tuple(sorted(found, key=lambda one: (-one.saving, -one.probability))[:RIVALS])
+    others = [_rival(choice, other, limits, goal, extras) for other in nearest.values()]
+    return tuple(sorted(others, key=lambda rival: (-rival.saving, -rival.probability))[:RIVALS])
 
 
 def exchange_value(mine: float, other: float, spread: float) -> float:
@@ -124,9 +124,9 @@ def _is_within(candidate: Candidate, limits: PlanLimits) -> bool:
 
 def _within_probability(candidate: Candidate, limits: PlanLimits) -> float:
     """Whether it will turn out to be within the limits; the less sure of two, as time and money err together."""
-    asked = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
+    limited = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
     chances = [1.0]
-    for limit, value in asked:
+    for limit, value in limited:
         if limit is not None:
             spread = _sigma(value)
             chances.append(NormalDist().cdf(log(limit / value.mid) / spread) if spread else float(value.mid <= limit))

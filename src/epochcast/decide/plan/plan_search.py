@@ -62,11 +62,11 @@ def search(
     for variant, changed in variants:
         for offer, strategy in configurations:
             done += 1
-            found = trying.candidate(changed, variant, offer, strategy)
-            if isinstance(found, Candidate):
-                candidates.append(found)
+            candidate = trying.candidate(changed, variant, offer, strategy)
+            if isinstance(candidate, Candidate):
+                candidates.append(candidate)
             else:
-                refusals.append(RefusedCandidate(offer, strategy.name, found))
+                refusals.append(RefusedCandidate(offer, strategy.name, candidate))
             if progress is not None:
                 progress(done, total)
     return tuple(candidates), tuple(refusals)
@@ -99,19 +99,19 @@ class _Trying:
     learning: Learning | None
     session: Session
     assumed: Mapping[str, Any]
-    made: dict[Hashable, Forecast | str] = field(default_factory=dict)
+    forecasts: dict[Hashable, Forecast | str] = field(default_factory=dict)
 
     def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | str:
         """The job on an offer, or why it cannot run there."""
         key = (*offer.feel(with_host=job.loader_seconds is not None), strategy, variant)
-        if key not in self.made:
-            self.made[key] = self._told(self._forecast(job, offer, strategy), variant)
-        forecast = self.made[key]
+        if key not in self.forecasts:
+            self.forecasts[key] = self._with_assumed(self._forecast(job, offer, strategy), variant)
+        forecast = self.forecasts[key]
         if isinstance(forecast, str):
             return forecast
         return self._priced(priced(forecast, offer), offer, variant) or INTERRUPTED
 
-    def _told(self, forecast: Forecast | str, variant: Variant) -> Forecast | str:
+    def _with_assumed(self, forecast: Forecast | str, variant: Variant) -> Forecast | str:
         """With what was assumed before any offer was looked at, unless a variant says it."""
         if isinstance(forecast, str):
             return forecast
@@ -152,18 +152,18 @@ class _Trying:
         """At the job's batch; where that is ours to choose and costs epochs, at the half, a quarter … while that is
         done earlier.
         """
-        best = self._one(job, placement)
+        best = self._forecast_at(job, placement)
         is_ours = self.learning is not None and (self.terms.policy is None or self.terms.policy.name == "auto")
         while is_ours and job.batch is not None and job.batch > 1:
             job = replace(job, batch=job.batch // 2)
-            smaller = self._one(job, placement)
+            smaller = self._forecast_at(job, placement)
             ours, theirs = self._priced(best, offer), self._priced(smaller, offer)
             if theirs is None or (ours is not None and theirs.total_seconds.mid >= ours.total_seconds.mid):
                 break
             best = smaller
         return best
 
-    def _one(self, job: Job, placement: Placement) -> Forecast:
+    def _forecast_at(self, job: Job, placement: Placement) -> Forecast:
         if not has_room(job, placement, self.session):
             raise _DoesNotFitOffer
         return forecast_job(job, placement, self.session)

@@ -53,14 +53,14 @@ def with_forecasts(
     if not isinstance(rows, list) or not isinstance(types, list):
         return ForecastQueue(document, (), ())
     boxes = [row for row in types if isinstance(row, dict)]
-    kept: list[Any] = []
+    filled_rows: list[Any] = []
     notes: list[str] = []
     refused: list[tuple[str, str]] = []
     for place, row in enumerate(rows):
         if progress is not None:
             progress(place, len(rows))
         if not isinstance(row, dict) or ("model" not in row and "job" not in row):
-            kept.append(row)
+            filled_rows.append(row)
             continue
         name = str(row.get("id", row.get("job", f"row {place + 1}")))
         try:
@@ -68,9 +68,9 @@ def with_forecasts(
         except EpochcastError as error:
             refused.append((name, f"job {name!r}: {error}"))
             continue
-        kept.append(filled)
+        filled_rows.append(filled)
         notes += left_out
-    return ForecastQueue({**document, "jobs": kept}, tuple(notes), tuple(refused))
+    return ForecastQueue({**document, "jobs": filled_rows}, tuple(notes), tuple(refused))
 
 
 def _filled(row: Row, name: str, boxes: Sequence[Row], folder: Path, session: Session) -> tuple[Row, list[str]]:
@@ -80,17 +80,18 @@ def _filled(row: Row, name: str, boxes: Sequence[Row], folder: Path, session: Se
             raise BadInput(f"it has {key}, and a model to forecast it by: give one of them")
     job, where, options = _asked(row, folder)
     seconds: dict[str, dict[str, list[float]]] = {}
-    left_out: list[str] = []
+    reasons: list[str] = []
     for device, gpus, where_there in _places(boxes, row, where):
-        told = _seconds(job, where_there, session)
-        if isinstance(told, str):
-            left_out.append(f"job {name!r} is not planned on {gpus} × {device}: {told}")
+        run = _seconds(job, where_there, session)
+        if isinstance(run, str):
+            reasons.append(f"on {gpus} × {device}: {run}")
         else:
-            seconds.setdefault(device, {})[str(gpus)] = told
+            seconds.setdefault(device, {})[str(gpus)] = run
     if not seconds:
-        raise BadInput("it fits nowhere" + "".join(f"; {note.partition(' planned ')[2]}" for note in left_out[-1:]))
-    kept = {key: value for key, value in row.items() if key not in options and key != "job"}
-    return {**kept, "id": name, "forecast_seconds": seconds}, left_out
+        raise BadInput("; ".join(["it fits nowhere", *reasons[-1:]]))
+    others = {key: value for key, value in row.items() if key not in options and key != "job"}
+    notes = [f"job {name!r} is not planned {reason}" for reason in reasons]
+    return {**others, "id": name, "forecast_seconds": seconds}, notes
 
 
 def _seconds(job: Job, place: Callable[[Job, Session], Placement], session: Session) -> list[float] | str:

@@ -112,16 +112,16 @@ def _accept(comparison: "DiffSession", references: Sequence[str], as_json: bool)
     from epochcast.decide.diff.side_reference import JOB
 
     path, names = _lock_path(), [name.removeprefix(JOB) for name in _jobs()]
-    asked = [check_reference(each).removeprefix(JOB) for each in references] or names
-    sides = {name: comparison.now(f"{JOB}{name}") for name in asked}
+    accepted = [check_reference(each).removeprefix(JOB) for each in references] or names
+    sides = {name: comparison.now(f"{JOB}{name}") for name in accepted}
     before = read_lock(path).jobs if references and path.is_file() else {}
-    kept = Lock({name: locked for name, locked in before.items() if name in names})
-    kept.accepting(sides).write(path)
+    lock = Lock({name: locked for name, locked in before.items() if name in names})
+    lock.accepting(sides).write(path)
 
     def view() -> Any:
-        return f"{path.name}: accepted {', '.join(asked)}"
+        return f"{path.name}: accepted {', '.join(accepted)}"
 
-    show({"file": str(path), "accepted": asked}, as_json, view)
+    show({"file": str(path), "accepted": accepted}, as_json, view)
     return 0
 
 

@@ -38,10 +38,10 @@ class Answering:
         return _ANSWERS[verb](self._read(verb, asked, project), self._session)
 
     def _read(self, verb: str, asked: Mapping[str, Any], project: str) -> dict[str, Any]:
-        found = VERBS[verb].read(asked)
-        if found["model"].startswith(UPLOAD):
-            found["model"] = stored_reference(self._uploads, project, found["model"].removeprefix(UPLOAD))
-        return found
+        options = VERBS[verb].read(asked)
+        if options["model"].startswith(UPLOAD):
+            options["model"] = stored_reference(self._uploads, project, options["model"].removeprefix(UPLOAD))
+        return options
 
     def _diff(self, asked: Mapping[str, Any], project: str) -> Answer:
         if not {"base", "head"} <= set(asked):
