@@ -122,7 +122,7 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _record_schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of a field of a plain record."""
-    schema = make_dataclass("Holder", [("value", hint)], bases=(Record,)).json_schema()
+    holder: Any = make_dataclass("Holder", [("value", hint)], bases=(Record,))
+    schema: dict[str, Any] = holder.json_schema()
     definitions.update(schema.get("$defs", {}))
-    field_schema: dict[str, Any] = schema["properties"]["value"]
-    return field_schema
+    return dict(schema["properties"]["value"])
