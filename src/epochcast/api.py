@@ -156,7 +156,7 @@ def advise(
     aside. The loader is given by the seconds one worker needs for a sample, or as it was measured
     (`bench.loader.measure_loader(…).service()`).
     """
-    request, options = _requested(AdviseRequest, request, options)
+    given, options = _requested(AdviseRequest, request, options)
     job, where, read_notes = _job_and_where(
         advise, model, options, placement, config, leave=("batch", "global_batch", "workers")
     )
@@ -169,15 +169,15 @@ def advise(
     host, assumed = host_of(
         placement,
         cpus=job.cpus,
-        memory_bytes=request.host_memory_bytes,
-        disk_bytes_per_second=request.disk_bytes_per_second,
+        memory_bytes=given.host_memory_bytes,
+        disk_bytes_per_second=given.disk_bytes_per_second,
     )
     dataset, data = job.known_dataset, data_of(job, trace)
     if data.stored_bytes_per_sample is not None and not service.stored_bytes:
         service = replace(service, stored_bytes=data.stored_bytes_per_sample)
     data_bytes = 0.0 if dataset is None else dataset.training_bytes
-    problem = AdviceProblem(job, placement, session, service, host, data_bytes, request.most_batch, own.assumed)
-    return solve_advice(problem, with_thesis=request.with_thesis, notes=(*notes, *assumed, *read_notes))
+    problem = AdviceProblem(job, placement, session, service, host, data_bytes, given.most_batch, own.assumed)
+    return solve_advice(problem, with_thesis=given.with_thesis, notes=(*notes, *assumed, *read_notes))
 
 
 @_takes(ScalingRequest, Job, Where)
@@ -197,21 +197,20 @@ def scaling(
 
     A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
     """
-    request, options = _requested(ScalingRequest, request, options)
-    own = ("gpus", "nodes", "allreduce", *(() if request.global_batch is None else ("batch", "global_batch")))
+    given, options = _requested(ScalingRequest, request, options)
+    own = ("gpus", "nodes", "allreduce", *(() if given.global_batch is None else ("batch", "global_batch")))
     job, where, notes = _job_and_where(scaling, model, options, None, config, leave=own)
     session = _session(session, cost_model, profile)
     compared = cases(
-        request.gpus,
-        regime=request.regime,
+        given.gpus,
+        regime=given.regime,
         batch=job.batch,
-        global_batch=request.global_batch or job.global_batch,
+        global_batch=given.global_batch or job.global_batch,
         accumulate=job.accumulate,
-        allreduce=request.allreduce,
+        allreduce=given.allreduce,
         strategy=where.strategy,
-        gpus_per_node=request.gpus_per_node
-        or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
-        nodes=request.nodes,
+        gpus_per_node=given.gpus_per_node or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
+        nodes=given.nodes,
     )
     is_across = any(case.nodes > 1 for case in compared)
 
@@ -248,13 +247,13 @@ def plan(
 
     `options` are those of `PlanRequest` (or a `request` made before) and of `Job`. `today` tells how old prices are.
     """
-    request, options = _requested(PlanRequest, request, options)
-    if request.batch is not None and not request.has_policy:
+    given, options = _requested(PlanRequest, request, options)
+    if given.batch is not None and not given.has_policy:
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
-        options = {**options, "global_batch": request.batch}
+        options = {**options, "global_batch": given.batch}
     job, _, notes = _job_and_where(plan, model, options, None, config, has_place=False)
-    answer = planned(job, request, _session(session, cost_model, profile), progress, today)
+    answer = planned(job, given, _session(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
 
 
@@ -275,14 +274,14 @@ def diff(
     are those of `DiffRequest` (or a `request` made before), `Job` and `Where`. With a `base_revision` one reference is
     compared at two git revisions, without a `head_revision` with the working tree.
     """
-    request, options = _requested(DiffRequest, request, options)
-    base_revision, head_revision = request.base_revision, request.head_revision
+    given, options = _requested(DiffRequest, request, options)
+    base_revision, head_revision = given.base_revision, given.head_revision
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
             raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
         question = DiffQuestion(options, tuple(map(str, _paths(config or ()))))
         path = None if profile is None else Path(profile)
-        return DiffSession(question, request.limits, path, session).of_revisions(base, base_revision, head_revision)
+        return DiffSession(question, given.limits, path, session).of_revisions(base, base_revision, head_revision)
     if head is None or head_revision is not None:
         raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
     session = _session(session, None, profile)
@@ -293,7 +292,7 @@ def diff(
         forecast_of_side = _forecast(diff, model, options, () if isinstance(model, Job) else config, session)
         return side_of(model if isinstance(model, str) else forecast_of_side.model, forecast_of_side)
 
-    return Diff(side(base), side(head), request.limits)
+    return Diff(side(base), side(head), given.limits)
 
 
 def fit(

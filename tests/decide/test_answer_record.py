@@ -12,7 +12,7 @@ JOB: dict[str, Any] = {"samples": 60_000, "epochs": 2}
 
 
 def answers() -> list[AnswerRecord]:
-    place = {"device": "T4", "batch": 32}
+    place: dict[str, Any] = {"device": "T4", "batch": 32}
     return [
         ec.plan("mnist_cnn", **JOB, batch=256, gpus=[1], clouds=["aws"], devices=["T4"], spot=0.1, objective="knee"),
         ec.plan("mnist_cnn", **JOB, batch=10**6, gpus=[1], clouds=["aws"], devices=["T4"]),

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import typer
@@ -51,7 +51,7 @@ def test_a_request_is_given_once_and_of_its_own_kind() -> None:
     with pytest.raises(BadInput, match="objective is given twice: by its name and by the request"):
         ec.plan("mnist_cnn", PlanRequest(), samples=100, objective="knee")
     with pytest.raises(BadInput, match="the request must be a PlanRequest, got 5"):
-        ec.plan("mnist_cnn", 5, samples=100)
+        ec.plan("mnist_cnn", cast(Any, 5), samples=100)
     with pytest.raises(BadInput, match=r"gpus must be given, such as \[1, 2, 4, 8\]"):
         ec.scaling("mnist_cnn", device="T4", batch=8)
 
@@ -72,8 +72,8 @@ def test_a_wrong_value_is_named(options: dict[str, Any], message: str) -> None:
 
 
 def test_values_are_as_python_json_and_the_command_line_write_them() -> None:
-    assert PlanRequest(critical_batch=15_000).critical_batch == "15000"
-    assert PlanRequest(augment_epochs={"4": 45}).augment_epochs == {4: 45}
+    of_json: dict[str, Any] = {"critical_batch": 15_000, "augment_epochs": {"4": 45}}
+    assert PlanRequest(**of_json) == PlanRequest(critical_batch="15000", augment_epochs={4: 45})
     assert PlanRequest(spot=0.1).interruptions == PlanRequest(spot=0.1, restart_seconds=300).interruptions
     by_name = {option.name: option for option in options_of(PlanRequest)}
     assert by_name["boot_seconds"].read("4m") == 240

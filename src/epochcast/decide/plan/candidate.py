@@ -149,13 +149,20 @@ def _checkpoint_seconds(forecast: Forecast) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class CannotRun:
+    """Why a job cannot run somewhere; `is_too_large` where it needs more memory than the GPUs have."""
+
+    reason: str
+    is_too_large: bool = False
+
+
+TOO_LARGE = CannotRun("does not fit in memory", is_too_large=True)
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedCandidate:
     """A configuration that cannot run the job, and why."""
 
     offer: Offer
     strategy: str | None
-    reason: str
-
-
-TOO_LARGE = "does not fit in memory"
-"""The reason of a configuration that needs more memory than its GPUs have."""
+    why: CannotRun

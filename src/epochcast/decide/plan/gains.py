@@ -46,5 +46,5 @@ def gains(
 
 
 def _reason(choice: Candidate, refusals: Sequence[RefusedCandidate]) -> str:
-    same = (one.reason for one in refusals if one.offer == choice.offer)
+    same = (refusal.why.reason for refusal in refusals if refusal.offer == choice.offer)
     return next(same, "is what the job has")

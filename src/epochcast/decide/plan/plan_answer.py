@@ -12,7 +12,7 @@ from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.decide.plan.affordable_epochs import with_most_epochs
-from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate
+from epochcast.decide.plan.candidate import Candidate, CannotRun, Pricing, RefusedCandidate
 from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
 from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest, objective_of
 from epochcast.decide.plan.gains import Gain, gains
@@ -107,7 +107,7 @@ class Plan(Displayed, Framed, AnswerRecord):
     @property
     def reasons(self) -> dict[str, int]:
         """Why configurations cannot run the job, the most frequent reason first."""
-        return dict(Counter(refusal.reason for refusal in self.refusals).most_common())
+        return dict(Counter(refusal.why.reason for refusal in self.refusals).most_common())
 
     @property
     def fits(self) -> bool:
@@ -307,17 +307,17 @@ def planned(
     model = session.model(own)
     trace = session.trace(model, own.recipe(1))
     candidates, refusals = search(job, offers, strategies_in(request.strategies), session, progress, terms)
-    if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
-        raise BadInput(f"no offer can run this job: {refusals[0].reason}")
+    if not candidates and not any(refusal.why.is_too_large for refusal in refusals):
+        raise BadInput(f"no offer can run this job: {refusals[0].why.reason}")
     missed = None
     if request.most_epochs:
         pricing = Pricing(terms.extras, terms.spot)
         once = [at_one for each in candidates if (at_one := pricing.at_epochs(each, 1.0)) is not None]
         candidates = with_most_epochs(once, limits, pricing)
         missed = None if candidates else nearest(once, limits)
-        reason = "not one epoch is within the limits"
+        why = CannotRun("not one epoch is within the limits")
         within = {candidate.offer for candidate in candidates}
-        refusals += tuple(RefusedCandidate(row.offer, row.strategy, reason) for row in once if row.offer not in within)
+        refusals += tuple(RefusedCandidate(row.offer, row.strategy, why) for row in once if row.offer not in within)
     return Plan(
         job if terms.policy is None else terms.policy.job(job),
         model.name,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate, priced
+from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, CannotRun, Pricing, RefusedCandidate, priced
 from epochcast.decide.plan.learning import Learning
 from epochcast.decide.plan.offers import Offer
 from epochcast.decide.plan.plan_terms import BatchPolicy, PlanTerms, Variant
@@ -32,7 +32,7 @@ from epochcast.predict.forecast.strategies.strategy_table import strategy_for
 from epochcast.units import parse_names
 
 Configuration = tuple[Offer, Strategy]
-INTERRUPTED = "is interrupted too often to get on"
+INTERRUPTED = CannotRun("is interrupted too often to get on")
 
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def _configurations(
             try:
                 configurations[offer, strategy_for(strategy, offer.gpus, offer.nodes)] = None
             except BadInput as error:
-                refusals.append(RefusedCandidate(offer, strategy, str(error)))
+                refusals.append(RefusedCandidate(offer, strategy, CannotRun(str(error))))
     return list(configurations), refusals
 
 
@@ -99,21 +99,21 @@ class _Trying:
     learning: Learning | None
     session: Session
     assumed: Mapping[str, Any]
-    forecasts: dict[Hashable, Forecast | str] = field(default_factory=dict)
+    forecasts: dict[Hashable, Forecast | CannotRun] = field(default_factory=dict)
 
-    def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | str:
+    def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | CannotRun:
         """The job on an offer, or why it cannot run there."""
         key = (*offer.feel(with_host=job.loader_seconds is not None), strategy, variant)
         if key not in self.forecasts:
             self.forecasts[key] = self._with_assumed(self._forecast(job, offer, strategy), variant)
         forecast = self.forecasts[key]
-        if isinstance(forecast, str):
+        if isinstance(forecast, CannotRun):
             return forecast
         return self._priced(priced(forecast, offer), offer, variant) or INTERRUPTED
 
-    def _with_assumed(self, forecast: Forecast | str, variant: Variant) -> Forecast | str:
+    def _with_assumed(self, forecast: Forecast | CannotRun, variant: Variant) -> Forecast | CannotRun:
         """With what was assumed before any offer was looked at, unless a variant says it."""
-        if isinstance(forecast, str):
+        if isinstance(forecast, CannotRun):
             return forecast
         assumed = {name: value for name, value in plain_options(self.assumed).items() if name not in dict(variant)}
         return replace(forecast, assumed={**assumed, **forecast.assumed})
@@ -127,7 +127,7 @@ class _Trying:
             return forecast.epochs
         return forecast.epochs * self.learning.factor(forecast.global_batch, forecast.tokens_per_sample)
 
-    def _forecast(self, job: Job, offer: Offer, strategy: Strategy) -> Forecast | str:
+    def _forecast(self, job: Job, offer: Offer, strategy: Strategy) -> Forecast | CannotRun:
         try:
             placement = offer.placement(strategy)
             if job.loader_seconds is not None and job.cpus is None:
@@ -136,7 +136,7 @@ class _Trying:
         except _DoesNotFitOffer:
             return TOO_LARGE
         except BadInput as error:
-            return str(error)
+            return CannotRun(str(error))
 
     def _with_batch(self, job: Job, placement: Placement) -> Job:
         policy = self.terms.policy or BatchPolicy("auto")

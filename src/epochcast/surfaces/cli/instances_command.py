@@ -51,7 +51,12 @@ def instances(
         for option, text in (("clouds", clouds), ("devices", devices), ("regions", regions))
         if text is not None
     }
-    rows = rentable(**{"clouds": every, **named}, any_host=True)
+    rows = rentable(
+        clouds=named.get("clouds", every),
+        devices=named.get("devices", ()),
+        regions=named.get("regions", ()),
+        any_host=True,
+    )
     today = now().date()
 
     def view() -> Any:
