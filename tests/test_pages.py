@@ -103,7 +103,7 @@ def _cli_page() -> Iterator[str]:
     yield "| 4 | does not fit in memory; the answer is printed all the same |"
     yield "| 5 | no confident answer |"
     for module in application.COMMANDS:
-        import_module(f"epochcast.surfaces.cli.{module}")
+        import_module(f"epochcast.surfaces.cli.{module}_command")
     group: Any = typer.main.get_command(application.app)
     for name, command in _commands(group, "epochcast"):
         yield ""

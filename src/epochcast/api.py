@@ -22,22 +22,19 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from epochcast.base.options import checked
-from epochcast.decide.advise.advice import Advice, AdviceRequest
+from epochcast.base.options import options_of
+from epochcast.decide.advise.advice import Advice, AdviceProblem
 from epochcast.decide.advise.advice import advise as solve_advice
-from epochcast.decide.diff.change_limits import Allowed
+from epochcast.decide.advise.advise_request import AdviseRequest
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_compare import DiffSession
+from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.decide.diff.diff_side import Side, side_of
 from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_asked
-from epochcast.decide.plan.billing import NO_EXTRAS, Extras
-from epochcast.decide.plan.choice import PlanLimits
-from epochcast.decide.plan.learning import critical_batch as find_critical_batch
-from epochcast.decide.plan.offers import OFFERED_GPUS, offers
-from epochcast.decide.plan.plan_answer import Goal, Plan, planned
-from epochcast.decide.plan.plan_options import PlanOptions, policy_of, what_if_in
-from epochcast.decide.plan.spot import Spot
+from epochcast.decide.plan.plan_answer import Plan, planned
+from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.scaling import Case, Scaling, cases, scaled
+from epochcast.decide.scaling_request import ScalingRequest
 from epochcast.describe.capture.inspection import Inspection, inspect_graph
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.workload import WORKLOAD_NAMES, as_workload
@@ -80,31 +77,29 @@ __all__ = [
 Progress = Callable[[int, int], None]
 Config = Sequence[str | Path] | None
 Verb = TypeVar("Verb", bound=Callable[..., Any])
+Request = TypeVar("Request")
 
 _JOB_NAMES = tuple(one.name for one in JOB_OPTIONS if one.name != "model")
 _PLACE_NAMES = tuple(one.name for one in PLACE_OPTIONS)
 
 
-def _takes(*names: str) -> Callable[[Verb], Verb]:
+def _takes(*kinds: type) -> Callable[[Verb], Verb]:
     """Show the options that a verb passes on, beside its own, to `help` and to editors that look at signatures."""
 
     def shown(verb: Verb) -> Verb:
         own = signature(verb)
-        options = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS)}
-        own_parameters = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-        taken = {p.name for p in own_parameters}
-        passed = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=options[name].default)
-            for name in names
-            if name not in taken
-        ]
-        setattr(verb, "__signature__", Signature([*own_parameters, *passed], return_annotation=own.return_annotation))  # noqa: B010
+        parameters = {p.name: p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD}
+        for option in (option for kind in kinds for option in options_of(kind)):
+            default = Parameter.empty if option.is_required else option.default
+            parameters.setdefault(option.name, Parameter(option.name, Parameter.KEYWORD_ONLY, default=default))
+        signed = Signature(list(parameters.values()), return_annotation=own.return_annotation)
+        setattr(verb, "__signature__", signed)  # noqa: B010
         return verb
 
     return shown
 
 
-@_takes(*_JOB_NAMES, *_PLACE_NAMES)
+@_takes(Job, Where)
 def forecast(
     model: object,
     placement: Placement | None = None,
@@ -138,20 +133,17 @@ def _forecast(
     session: Session,
     placement: Placement | None = None,
 ) -> Forecast:
-    job, where, notes = _asked(verb, model, options, placement, config)
-    return _told(forecast_job(job, placement or placement_of(where, job, session), session), notes)
+    job, where, notes = _job_and_where(verb, model, options, placement, config)
+    return _with_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
 
 
-@_takes(*_JOB_NAMES, *_PLACE_NAMES)
+@_takes(AdviseRequest, Job, Where)
 def advise(
     model: object,
     placement: Placement | None = None,
     *,
-    host_memory_bytes: float | None = None,
-    disk_bytes_per_second: float | None = None,
+    request: AdviseRequest | None = None,
     loader: Service | None = None,
-    most_batch: int | None = None,
-    with_thesis: bool = False,
     config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
@@ -160,39 +152,39 @@ def advise(
 ) -> Advice:
     """Largest and best batch, loader workers and prefetch, and the bottleneck; `cpus` and memory are those of one node.
 
-    `options` are those of `Job` and `Where`; the job's own batch is left aside. The loader is given by the seconds one
-    worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
+    `options` are those of `AdviseRequest` (or a `request` made before), `Job` and `Where`; the job's own batch is left
+    aside. The loader is given by the seconds one worker needs for a sample, or as it was measured
+    (`bench.loader.measure_loader(…).service()`).
     """
-    job, where, told = _asked(advise, model, options, placement, config, leave=("batch", "global_batch", "workers"))
+    given, options = _requested(AdviseRequest, request, options)
+    job, where, read_notes = _job_and_where(
+        advise, model, options, placement, config, leave=("batch", "global_batch", "workers")
+    )
     session = _session(session, cost_model, profile)
     placement = placement or placement_of(where, job, session)
     own = settled(job, placement.device, session)
     job = own.job
-    host_memory_bytes = checked("host_memory_bytes", float, host_memory_bytes, above=0)
-    disk_bytes_per_second = checked("disk_bytes_per_second", float, disk_bytes_per_second, above=0)
-    most_batch = checked("most_batch", int, most_batch, least=1)
     trace = session.trace(session.model(job), job.recipe(1))
     service, notes = (loader, ()) if loader is not None else service_of(trace, job.loader_seconds)
     host, assumed = host_of(
-        placement, cpus=job.cpus, memory_bytes=host_memory_bytes, disk_bytes_per_second=disk_bytes_per_second
+        placement,
+        cpus=job.cpus,
+        memory_bytes=given.host_memory_bytes,
+        disk_bytes_per_second=given.disk_bytes_per_second,
     )
     dataset, data = job.known_dataset, data_of(job, trace)
     if data.stored_bytes_per_sample is not None and not service.stored_bytes:
         service = replace(service, stored_bytes=data.stored_bytes_per_sample)
     data_bytes = 0.0 if dataset is None else dataset.training_bytes
-    request = AdviceRequest(job, placement, session, service, host, data_bytes, most_batch, own.assumed)
-    return solve_advice(request, with_thesis=with_thesis, notes=(*notes, *assumed, *told))
+    problem = AdviceProblem(job, placement, session, service, host, data_bytes, given.most_batch, own.assumed)
+    return solve_advice(problem, with_thesis=given.with_thesis, notes=(*notes, *assumed, *read_notes))
 
 
-@_takes(*_JOB_NAMES, *_PLACE_NAMES)
+@_takes(ScalingRequest, Job, Where)
 def scaling(
     model: object,
+    request: ScalingRequest | None = None,
     *,
-    gpus: Sequence[int],
-    regime: str = "weak",
-    allreduce: Sequence[str] = (),
-    nodes: int | None = None,
-    gpus_per_node: int | None = None,
     config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
@@ -201,28 +193,26 @@ def scaling(
     **options: Any,
 ) -> Scaling:
     """One job at several numbers of GPUs. `batch` is per GPU at the least number, `global_batch` what strong scaling
-    keeps instead; the other `options` are those of `Job` and `Where`.
+    keeps instead; `options` are those of `ScalingRequest` (or a `request` made before), `Job` and `Where`.
 
     A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
     """
-    counts = checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]")
-    strong_batch = checked("global_batch", int, options.pop("global_batch", None), least=1)
-    own = ("gpus", "nodes", "allreduce", *(() if strong_batch is None else ("batch", "global_batch")))
-    job, where, notes = _asked(scaling, model, options, None, config, leave=own)
+    given, options = _requested(ScalingRequest, request, options)
+    own = ("gpus", "nodes", "allreduce", *(() if given.global_batch is None else ("batch", "global_batch")))
+    job, where, notes = _job_and_where(scaling, model, options, None, config, leave=own)
     session = _session(session, cost_model, profile)
-    asked = cases(
-        counts,
-        regime=regime,
+    compared = cases(
+        given.gpus,
+        regime=given.regime,
         batch=job.batch,
-        global_batch=strong_batch or job.global_batch,
+        global_batch=given.global_batch or job.global_batch,
         accumulate=job.accumulate,
-        allreduce=checked("allreduce", tuple[str, ...], allreduce, example="['nccl', 'ring']"),
+        allreduce=given.allreduce,
         strategy=where.strategy,
-        gpus_per_node=checked("gpus_per_node", int, gpus_per_node, least=1)
-        or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
-        nodes=checked("nodes", int, nodes, least=1),
+        gpus_per_node=given.gpus_per_node or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
+        nodes=given.nodes,
     )
-    is_across = any(case.nodes > 1 for case in asked)
+    is_across = any(case.nodes > 1 for case in compared)
 
     def answer(case: Case) -> Forecast:
         place = replace(
@@ -237,31 +227,14 @@ def scaling(
             replace(job, batch=case.batch, global_batch=None), placement_of(place, job, session), session
         )
 
-    return _told(scaled(asked, answer, progress), notes)
+    return _with_notes(scaled(compared, answer, progress), notes)
 
 
-@_takes(*_JOB_NAMES)
+@_takes(PlanRequest, Job)
 def plan(
     model: object,
+    request: PlanRequest | None = None,
     *,
-    batch: int | None = None,
-    deadline_seconds: float | None = None,
-    budget_dollars: float | None = None,
-    objective: str | None = None,
-    most_epochs: bool = False,
-    clouds: Sequence[str] = (),
-    devices: Sequence[str] = (),
-    regions: Sequence[str] = (),
-    gpus: Sequence[int] = OFFERED_GPUS,
-    any_host: bool = False,
-    strategies: Sequence[str] = (),
-    batch_policy: str | None = None,
-    max_global_batch: int | None = None,
-    critical_batch: float | str | None = None,
-    what_if: Sequence[str] = (),
-    augment_epochs: Mapping[int, int] | None = None,
-    spot: Spot | float | None = None,
-    extras: Extras = NO_EXTRAS,
     today: date | None = None,
     config: Config = (),
     profile: str | Path | None = None,
@@ -272,46 +245,24 @@ def plan(
 ) -> Plan:
     """What to rent: every offer by time and cost, the frontier, and the one that a deadline or a budget picks.
 
-    `batch` is the job's, over all GPUs; without it every GPU takes the largest power of two that it holds. A `Job` may
-    have a batch per GPU instead. `batch_policy` says otherwise (`planning.asked.BatchPolicy`). `spot` are interruptions
-    per hour and machine. `most_epochs` asks how many epochs the limits allow, `augment_epochs` has the epochs to an
-    accuracy by copies of each sample. `today` tells how old prices are. The other `options` are those of `Job`.
+    `options` are those of `PlanRequest` (or a `request` made before) and of `Job`. `today` tells how old prices are.
     """
-    deadline_seconds = checked("deadline_seconds", float, deadline_seconds, above=0)
-    limits = PlanLimits(deadline_seconds, checked("budget_dollars", float, budget_dollars, above=0))
-    rented = offers(
-        checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]"),
-        clouds=checked("clouds", tuple[str, ...], clouds, example="['aws']"),
-        devices=checked("devices", tuple[str, ...], devices, example="['A100']"),
-        regions=checked("regions", tuple[str, ...], regions, example="['europe']"),
-        spot=spot is not None,
-        any_host=any_host,
-    )
-    batch = checked("batch", int, batch, least=1, example="1024")
-    policy = policy_of(batch_policy, batch, checked("max_global_batch", int, max_global_batch, least=1))
-    if policy is None and batch is not None:
+    given, options = _requested(PlanRequest, request, options)
+    if given.batch is not None and not given.has_policy:
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
-        options = {**options, "global_batch": batch}
-    job, _, notes = _asked(plan, model, options, None, config, has_place=False)
-    critical = None if critical_batch is None else find_critical_batch(str(critical_batch))
-    tried = what_if_in(checked("what_if", tuple[str, ...], what_if, example="['precision=amp,bf16']") or ())
-    spare = Spot(float(spot)) if isinstance(spot, int | float) else spot
-    asked = PlanOptions(policy, critical, tried, extras, spare, tuple((augment_epochs or {}).items()))
-    names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
-    goal = Goal(limits, objective, most_epochs, today)
-    answer = planned(job, rented, names, goal, _session(session, cost_model, profile), progress, asked)
+        options = {**options, "global_batch": given.batch}
+    job, _, notes = _job_and_where(plan, model, options, None, config, has_place=False)
+    answer = planned(job, given, _session(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
 
 
-@_takes(*_JOB_NAMES, *_PLACE_NAMES)
+@_takes(DiffRequest, Job, Where)
 def diff(
     base: object,
     head: object = None,
     *,
-    base_revision: str | None = None,
-    head_revision: str | None = None,
-    allowed: Allowed | None = None,
+    request: DiffRequest | None = None,
     config: Config = (),
     profile: str | Path | None = None,
     session: Session | None = None,
@@ -319,27 +270,29 @@ def diff(
 ) -> Diff:
     """What changes from one model or job to another, how sure that is, and which layers do it.
 
-    `base` and `head` are models, `Job`s, or "job:NAME" of the nearest job file; `options` hold for both. With a
-    `base_revision` one reference is compared at two git revisions, without a `head_revision` with the working tree.
+    `base` and `head` are models, `Job`s, or "job:NAME" of the nearest job file; `options` hold for both, and
+    are those of `DiffRequest` (or a `request` made before), `Job` and `Where`. With a `base_revision` one reference is
+    compared at two git revisions, without a `head_revision` with the working tree.
     """
-    limits = allowed or Allowed()
+    given, options = _requested(DiffRequest, request, options)
+    base_revision, head_revision = given.base_revision, given.head_revision
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
             raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
         question = DiffQuestion(options, tuple(map(str, _paths(config or ()))))
         path = None if profile is None else Path(profile)
-        return DiffSession(question, limits, path, session).of_revisions(base, base_revision, head_revision)
+        return DiffSession(question, given.limits, path, session).of_revisions(base, base_revision, head_revision)
     if head is None or head_revision is not None:
         raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
     session = _session(session, None, profile)
 
-    def side(asked: object) -> Side:
-        if isinstance(asked, str) and asked.startswith(JOB):
-            return side_asked(asked, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
-        made = _forecast(diff, asked, options, () if isinstance(asked, Job) else config, session)
-        return side_of(asked if isinstance(asked, str) else made.model, made)
+    def side(model: object) -> Side:
+        if isinstance(model, str) and model.startswith(JOB):
+            return side_asked(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
+        forecast_of_side = _forecast(diff, model, options, () if isinstance(model, Job) else config, session)
+        return side_of(model if isinstance(model, str) else forecast_of_side.model, forecast_of_side)
 
-    return Diff(side(base), side(head), limits)
+    return Diff(side(base), side(head), given.limits)
 
 
 def fit(
@@ -370,7 +323,26 @@ def inspect(
     return inspect_graph(find_model(job.model, job.input_shape, aux=job.aux), count_bias=count_bias)
 
 
-def _asked(
+def _requested(
+    kind: type[Request], request: Request | None, options: Mapping[str, Any]
+) -> tuple[Request, dict[str, Any]]:
+    """The request of a verb, and the options that are of its job."""
+    known = {option.name: option for option in options_of(kind)}
+    own = {name: value for name, value in options.items() if name in known}
+    rest = {name: value for name, value in options.items() if name not in known}
+    if request is None:
+        for option in known.values():
+            if option.is_required and own.get(option.name) is None:
+                raise BadInput(f"{option.name} must be given, such as {option.example}")
+        return kind(**own), rest
+    if not isinstance(request, kind):
+        raise BadInput(f"the request must be a {kind.__name__}, got {request!r}")
+    if own:
+        raise BadInput(f"{next(iter(own))} is given twice: by its name and by the request")
+    return request, rest
+
+
+def _job_and_where(
     verb: Callable[..., object],
     model: object,
     options: Mapping[str, Any],
@@ -388,8 +360,8 @@ def _asked(
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
     taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     options = dict(options)
-    asked = as_workload(model.model if isinstance(model, Job) else model, options)
-    model = replace(model, model=asked) if isinstance(model, Job) and asked is not model.model else model
+    network = as_workload(model.model if isinstance(model, Job) else model, options)
+    model = replace(model, model=network) if isinstance(model, Job) and network is not model.model else model
     for name in options:
         if name not in taken:
             raise UnknownOption(name, {*taken, *signature(verb).parameters, *WORKLOAD_NAMES})
@@ -405,7 +377,7 @@ def _asked(
     if placement is not None and of_place:
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
-        return Job(asked, **of_job), Where(**of_place), notes
+        return Job(network, **of_job), Where(**of_place), notes
     kept = without_replaced({one.name: None for one in JOB_OPTIONS}, of_job)
     reset = {one.name: one.default for one in JOB_OPTIONS if one.name not in kept}
     return replace(model, **{**reset, **of_job}), Where(**of_place), notes
@@ -415,10 +387,10 @@ def _paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
     return (config,) if isinstance(config, str | Path) else config
 
 
-Told = TypeVar("Told", Forecast, Scaling)
+Noted = TypeVar("Noted", Forecast, Scaling)
 
 
-def _told(answer: Told, notes: tuple[str, ...]) -> Told:
+def _with_notes(answer: Noted, notes: tuple[str, ...]) -> Noted:
     """The answer, with what was read for it among its warnings."""
     return replace(answer, warnings=(*answer.warnings, *notes)) if notes else answer
 

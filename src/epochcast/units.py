@@ -198,6 +198,22 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(piece) for piece in pieces)
 
 
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Numbers of GPUs: 1,2,4,8."""
+    try:
+        return tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise BadInput(f"numbers of GPUs are written 1,2,4,8; got {text!r}") from None
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names of a list: a,b."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise BadInput(f"names are written a,b; got {text!r}")
+    return names
+
+
 def parse_uneven(text: str) -> float:
     """By which fraction of its work one batch differs from the next: "0.35", or of images whose sides are drawn anew
     for each between two: work goes by their area, σ/mean of s² for s even between the two.

@@ -4,9 +4,10 @@ from typing import Any
 import pytest
 
 import epochcast as ec
-from epochcast.decide.scaling import Case, Scaling, cases, counts_in
+from epochcast.decide.scaling import Case, Scaling, cases
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.strategies.strategy_table import find_strategy
+from epochcast.units import parse_counts
 
 CONTRACT = {
     *("gpus", "nodes", "regime", "allreduce", "global_batch", "step_seconds", "samples_per_second", "epoch_seconds"),
@@ -73,7 +74,7 @@ def test_unknown_regimes_and_collectives_are_named() -> None:
     with pytest.raises(UnknownName, match="no all-reduce algorithm called 'rang'; near: ring"):
         cases((1,), allreduce=("rang",), **WEAK)
     with pytest.raises(BadInput, match="written 1,2,4,8; got '1;2'"):
-        counts_in("1;2")
+        parse_counts("1;2")
 
 
 def test_rows_have_the_keys_of_the_contract() -> None:

@@ -14,6 +14,7 @@ from operator import index
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from epochcast.base.caching import remembered
 from epochcast.errors import BadInput, MissingUnit, UnknownOption
 
 _METADATA = "option"
@@ -24,9 +25,10 @@ class Option:
     """One option. `least` and `most` are the smallest and the largest value allowed, `above` the largest too small.
 
     `parse` reads it from text, as the command line and the job file write it ("8ms", "3x224x224"); `flag` is how the
-    command line spells it where that is not its name, None where only Python and files have it. `words` are texts that
-    are values besides those of its type, with what they mean; an option of true or false then takes one on the command
-    line, too (`--checkpointing selective`). `named` gives the name of a framework's object that stands for one
+    command line spells it where that is not its name, None where only Python and files have it; `default_text` is
+    how it shows the default of an option that is parsed. `words` are texts that are values besides those of its type,
+    with what they mean; an option of true or false then takes one on the command line, too (`--checkpointing
+    selective`). `named` gives the name of a framework's object that stands for one
     (torch.bfloat16), None of any other.
     """
 
@@ -43,6 +45,7 @@ class Option:
     example: str = ""
     flag: str | None = ""
     is_required: bool = False
+    default_text: str | None = None
     words: Mapping[str, Any] = field(hash=False, default_factory=dict)
     named: Callable[[object], str | None] | None = None
 
@@ -157,13 +160,14 @@ def required(help: str, **properties: Any) -> Any:
     return field(metadata={_METADATA: {"help": help, **properties}})
 
 
+@remembered(100)
 def options_of(kind: type) -> tuple[Option, ...]:
     """The options that a dataclass declares, in its order."""
     hints = get_type_hints(kind)
     return tuple(
         Option(
             item.name,
-            _plain_type(hints[item.name]),
+            _checked_type(hints[item.name]),
             None if item.default is MISSING else item.default,
             is_required=item.default is MISSING,
             **item.metadata[_METADATA],
@@ -178,23 +182,17 @@ def value_options(kind: type, names: Iterable[str], **later: Any) -> tuple[Optio
     annotations that are imported for type checkers alone.
     """
     hints = get_type_hints(kind, localns=later)
-    types = {name: _plain_type(hints[name]) for name in names}
     return tuple(
-        Option(
-            name,
-            Mapping if get_origin(plain) is Mapping else plain,
-            None if NoneType in get_args(hints[name]) else "",
-            "",
-        )
-        for name, plain in types.items()
+        Option(name, _checked_type(hints[name]), None if NoneType in get_args(hints[name]) else "", "")
+        for name in names
     )
 
 
-def _plain_type(hint: Any) -> Any:
-    """Without `| None`."""
+def _checked_type(hint: Any) -> Any:
+    """The type that values are checked by: without `| None`; of mappings, whatever is in them."""
     if isinstance(hint, UnionType) or get_origin(hint) is UnionType:
-        return next(kind for kind in get_args(hint) if kind is not NoneType)
-    return hint
+        hint = next(kind for kind in get_args(hint) if kind is not NoneType)
+    return Mapping if get_origin(hint) is Mapping else hint
 
 
 def check_fields(value: Any, options: Iterable[Option]) -> None:

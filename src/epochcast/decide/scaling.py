@@ -10,13 +10,14 @@ The knee is the largest number of GPUs whose last step up paid: beyond it, more 
 number in throughput.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.topology import GPUS_PER_NODE
 from epochcast.predict.forecast.forecast import Forecast
@@ -41,44 +42,8 @@ class Case:
     batch: int
 
 
-@dataclass(frozen=True)
-class ScalingRow:
-    """One number of GPUs."""
-
-    case: Case
-    forecast: Forecast
-    speedup: float
-    allreduce: str
-    """The collective, as asked for or as the strategy has it."""
-
-    @property
-    def efficiency(self) -> float:
-        """Speed-up per GPU."""
-        return self.speedup / self.case.gpus
-
-    @property
-    def exposed_comm_seconds(self) -> float:
-        """Seconds of a step that wait for other GPUs."""
-        parts = self.forecast.step_parts
-        return 0.0 if parts is None else parts.exposed_comm
-
-    def as_dict(self) -> dict[str, object]:
-        """A row of the JSON contract."""
-        answer = self.forecast.as_dict()
-        return {
-            "gpus": self.case.gpus,
-            "nodes": self.case.nodes,
-            "regime": self.case.regime,
-            "allreduce": self.allreduce,
-            **{name: answer[name] for name in _SHOWN},
-            "speedup": self.speedup,
-            "efficiency": self.efficiency,
-            "exposed_comm_seconds": self.exposed_comm_seconds,
-        }
-
-
-# What a row of the JSON contract takes from its forecast.
-_SHOWN = (
+# What a row takes from its forecast.
+_FORECAST_VALUES = (
     "strategy",
     "batch_per_gpu",
     "global_batch",
@@ -98,8 +63,40 @@ _SHOWN = (
 
 
 @dataclass(frozen=True)
-class Series:
+class ScalingRow(AnswerRecord):
+    """One number of GPUs."""
+
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        *("allreduce", "speedup", "efficiency", "exposed_comm_seconds"),
+        gpus="case.gpus",
+        nodes="case.nodes",
+        regime="case.regime",
+        **{name: f"forecast.{name}" for name in _FORECAST_VALUES},
+    )
+
+    case: Case
+    forecast: Forecast
+    speedup: float
+    allreduce: str
+    """The collective, as asked for or as the strategy has it."""
+
+    @property
+    def efficiency(self) -> float:
+        """Speed-up per GPU."""
+        return self.speedup / self.case.gpus
+
+    @property
+    def exposed_comm_seconds(self) -> float:
+        """Seconds of a step that wait for other GPUs."""
+        parts = self.forecast.step_parts
+        return 0.0 if parts is None else parts.exposed_comm
+
+
+@dataclass(frozen=True)
+class Series(AnswerRecord):
     """The rows of one regime and one collective, by number of GPUs."""
+
+    json_paths: ClassVar[Mapping[str, str]] = paths("regime", "allreduce", "knee_gpus", "sentence")
 
     regime: str
     allreduce: str
@@ -120,10 +117,15 @@ class Series:
         return None
 
     @property
+    def knee_gpus(self) -> int | None:
+        """The last number of GPUs that was worth it; None where every step up was."""
+        return None if self.knee is None else self.knee[0].case.gpus
+
+    @property
     def sentence(self) -> str:
         """What the knee means for the price."""
-        asked = self.rows[0].case.allreduce
-        name = f"{self.regime} scaling" + (f", {asked}" if asked else "")
+        allreduce = self.rows[0].case.allreduce
+        name = f"{self.regime} scaling" + (f", {allreduce}" if allreduce else "")
         if len(self.rows) < 2:
             return f"{name}: one number of GPUs says nothing about scaling"
         if len(self._fitting) < 2:
@@ -137,16 +139,22 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling(Displayed, Framed):
+class Scaling(Displayed, Framed, AnswerRecord):
     """The answer: rows by regime, collective and number of GPUs."""
 
     view: ClassVar[str] = "scaling"
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        *("rows", "knee_gpus", "warnings"),
+        knees="series",
+        **{name: f"first.{name}" for name in ("model", "device", "precision", "optimizer")},
+    )
+    json_merged: ClassVar[tuple[str, ...]] = ("setup",)
 
     rows: tuple[ScalingRow, ...]
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        first = self.rows[0].forecast
+        first = self.first
         counts = ", ".join(str(gpus) for gpus in sorted({row.case.gpus for row in self.rows}))
         return f"Scaling({first.model} on {first.device}, {counts} GPUs)"
 
@@ -161,35 +169,21 @@ class Scaling(Displayed, Framed):
     @property
     def knee_gpus(self) -> int | None:
         """Of the first series; None where every step up was worth it."""
-        knee = self.series[0].knee
-        return None if knee is None else knee[0].case.gpus
+        return self.series[0].knee_gpus
+
+    @property
+    def first(self) -> Forecast:
+        """The forecast of the first row, for what all rows share."""
+        return self.rows[0].forecast
+
+    @property
+    def setup(self) -> dict[str, object]:
+        """What decides the numbers of every row beside its GPUs."""
+        return self.first.setup
 
     def records(self) -> tuple[dict[str, object], ...]:
         """A row for each number of GPUs."""
         return tuple(row.as_dict() for row in self.rows)
-
-    def as_dict(self) -> dict[str, object]:
-        """The JSON contract of `epochcast scaling`."""
-        first = self.rows[0].forecast
-        return {
-            "model": first.model,
-            "device": first.device,
-            "precision": first.precision,
-            "optimizer": first.optimizer,
-            **first.setup,
-            "rows": [row.as_dict() for row in self.rows],
-            "knee_gpus": self.knee_gpus,
-            "knees": [
-                {
-                    "regime": s.regime,
-                    "allreduce": s.allreduce,
-                    "knee_gpus": None if s.knee is None else s.knee[0].case.gpus,
-                    "sentence": s.sentence,
-                }
-                for s in self.series
-            ],
-            "warnings": list(self.warnings),
-        }
 
 
 def scaled(
@@ -290,25 +284,3 @@ def _boxes(count: int, gpus_per_node: int, nodes: int | None) -> int:
     if count % boxes:
         raise BadInput(f"{count} GPUs do not share out evenly over {boxes} nodes of {gpus_per_node}")
     return boxes
-
-
-def counts_in(text: str) -> tuple[int, ...]:
-    """1,2,4,8 as numbers."""
-    try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        raise BadInput(f"numbers of GPUs are written 1,2,4,8; got {text!r}") from None
-
-
-def names_in(text: str | None) -> tuple[str, ...]:
-    """a,b as names; none where nothing was said, which an empty text is not."""
-    if text is None:
-        return ()
-    names = tuple(_trimmed(text.split(",")))
-    if not names:
-        raise BadInput(f"names are written a,b; got {text!r}")
-    return names
-
-
-def _trimmed(parts: Iterable[str]) -> Iterable[str]:
-    return (part.strip() for part in parts if part.strip())

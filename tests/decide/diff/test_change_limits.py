@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from epochcast.decide.diff.change_limits import Allowed, percent, signed
+from epochcast.decide.diff.change_limits import ChangeLimits, percent, signed
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
@@ -13,23 +13,23 @@ BASE = {"a": (1.0, "x"), "b": (1.0, "y")}
 SLOWER = {"a": (1.0, "x"), "b": (1.2, "z")}
 
 
-def diff(allowed: Allowed, **options: Any) -> Diff:
+def diff(allowed: ChangeLimits, **options: Any) -> Diff:
     return Diff(side(BASE, **options), side(SLOWER, **options), allowed)
 
 
 def test_a_tenth_more_time_exceeds_five_percent_and_not_ten() -> None:
-    (over,) = diff(Allowed(time_increase=0.05)).exceeded
+    (over,) = diff(ChangeLimits(time_increase=0.05)).exceeded
     assert over.sentence == "time +10 %, more than the 5 % that are allowed (not sure)"
-    assert diff(Allowed(time_increase=0.1)).exceeded == ()
+    assert diff(ChangeLimits(time_increase=0.1)).exceeded == ()
 
 
 def test_what_is_unknown_is_not_within_a_limit() -> None:
     with pytest.raises(BadInput, match="its cost is unknown"):
-        assert diff(Allowed(cost_increase=0.05)).exceeded
+        assert diff(ChangeLimits(cost_increase=0.05)).exceeded
 
 
 def test_memory_is_limited_by_its_size() -> None:
-    answer = diff(Allowed(most_memory_bytes=2**30), peak_bytes=Interval(1.5 * 2**30, 2.0 * 2**30, 3.0 * 2**30))
+    answer = diff(ChangeLimits(most_memory_bytes=2**30), peak_bytes=Interval(1.5 * 2**30, 2.0 * 2**30, 3.0 * 2**30))
     (over,) = answer.exceeded
     assert over.is_sure
     assert over.sentence == "memory 2 GiB, more than the 1 GiB that are allowed"
@@ -37,7 +37,7 @@ def test_memory_is_limited_by_its_size() -> None:
 
 def test_a_negative_limit_is_refused() -> None:
     with pytest.raises(BadInput, match="time_increase must be at least 0"):
-        Allowed(time_increase=-0.1)
+        ChangeLimits(time_increase=-0.1)
 
 
 @pytest.mark.parametrize(

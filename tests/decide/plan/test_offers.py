@@ -1,6 +1,7 @@
 import pytest
 
-from epochcast.decide.plan.offers import BY_NAME_ONLY, OFFERED_GPUS, Offer, offers
+from epochcast.decide.plan.offers import BY_NAME_ONLY, Offer, offers
+from epochcast.decide.plan.plan_request import OFFERED_GPUS
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.machines import find_instance, instances

@@ -110,7 +110,7 @@ def test_without_a_batch_every_gpu_takes_a_power_of_two_that_fits() -> None:
 
 def test_what_does_not_fit_is_counted_and_no_number() -> None:
     answer = planned(batch=8192, gpus=(1, 16))
-    assert answer.reasons[TOO_LARGE] == len(answer.refusals) > 0
+    assert answer.reasons[TOO_LARGE.reason] == len(answer.refusals) > 0
     assert all(candidate.offer.gpus == 16 for candidate in answer.candidates)
 
 

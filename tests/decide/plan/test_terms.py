@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 import epochcast as ec
 from epochcast.api import find_model
-from epochcast.decide.plan.billing import Extras
 from epochcast.decide.plan.certainty import exchange_value, ratio_spread
 from epochcast.decide.plan.choice import PlanLimits, knee
 from epochcast.decide.plan.offers import gpu_counts, offers, rentable
 from epochcast.decide.plan.plan_answer import Plan
-from epochcast.decide.plan.plan_options import augment_epochs_in
-from epochcast.decide.plan.spot import Spot
+from epochcast.decide.plan.plan_request import parse_augment_epochs
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 
@@ -128,11 +126,12 @@ def test_spot_costs_less_per_hour_and_takes_longer() -> None:
 
 def test_a_job_interrupted_all_the_time_is_refused_with_the_reason() -> None:
     with pytest.raises(BadInput, match="is interrupted too often to get on"):
-        planned(batch=256, gpus=(1,), spot=Spot(60, 3600, 3600))
+        planned(batch=256, gpus=(1,), spot=60, checkpoint_seconds=3600, restart_seconds=3600)
 
 
 def test_boot_and_hours_are_paid_for() -> None:
-    plain, paid = (by_offer(planned(batch=256, gpus=(1,), extras=extras)) for extras in (Extras(), Extras("hour", 300)))
+    plain = by_offer(planned(batch=256, gpus=(1,)))
+    paid = by_offer(planned(batch=256, gpus=(1,), billing="hour", boot_seconds=300))
     for key, one in paid.items():
         assert one.total_seconds.mid == pytest.approx(plain[key].total_seconds.mid + 300)
         hours = one.dollars.mid / one.offer.dollars_per_hour
@@ -207,7 +206,7 @@ def test_what_cannot_be_tried_is_refused(wrong: str) -> None:
 
 
 def test_copies_of_samples_are_compared_by_the_time_to_an_accuracy() -> None:
-    plan = planned(batch=64, gpus=(1,), devices=("T4",), augment_epochs=(), epochs=3)
+    plan = planned(batch=64, gpus=(1,), devices=("T4",), epochs=3)
     tried = ec.plan(
         find_model("resnet18"), **{**JOB, "epochs": 1}, batch=64, gpus=(1,), augment_epochs={1: 3, 4: 2}
     ).candidates
@@ -218,7 +217,7 @@ def test_copies_of_samples_are_compared_by_the_time_to_an_accuracy() -> None:
             assert one.total_seconds.mid == pytest.approx(once[one.offer.name])
             assert (one.epochs, one.forecast.augment) == (3, 1)
     with pytest.raises(BadInput, match="copies and their epochs are written"):
-        augment_epochs_in("4,5")
+        parse_augment_epochs("4,5")
 
 
 # ---- hosts ----

@@ -131,7 +131,7 @@ def test_a_lock_of_another_epochcast_is_told_and_no_limit_is_checked(
     command: Command, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked(command, repository)
-    for module in ("lock", "compare"):
+    for module in ("forecast_lock", "diff_compare"):
         monkeypatch.setattr(f"epochcast.decide.diff.{module}.made_by", lambda: MadeBy("99.0", "abc"))
     ran = command("diff job:small --lock --max-time-increase 5%")
     assert ran.code == 5

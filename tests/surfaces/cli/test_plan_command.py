@@ -61,7 +61,7 @@ def test_a_chart_is_drawn(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--samples 100 --budget -5", "--budget must be a number of dollars above 0, got -5"),
+        ("--samples 100 --budget -5", "--budget must be above 0, got -5"),
         ("--samples 100 --deadline soon", "'soon' is not a time; write it like '6h'"),
         ("--samples 100 --clouds asw", "no cloud called 'asw'; near: aws"),
         ("--samples 100 --devices V10", "no device called 'V10'; near: V100"),
@@ -127,7 +127,7 @@ def test_a_host_that_cannot_feed_is_told(command: Command) -> None:
     [
         ("--deadline 2026-11-01", "the deadline '2026-11-01' is in the past: it is Tuesday 2026-11-17 09:00"),
         ("--deadline 0", "the deadline '0' is now: give a later one"),
-        ("--budget 0", "--budget must be a number of dollars above 0, got 0"),
+        ("--budget 0", "--budget must be above 0, got 0"),
         ("--objective best", "no objective called 'best'; known: cheapest, fastest, knee"),
         ("--regions mars", "no region called 'mars'"),
         ("--gpus 8-1", "numbers of GPUs go from 1 to 4096, the smaller first"),

@@ -12,9 +12,12 @@ Workers: maximise B subject to W·B·I < DRAM (4.14), t_d ≤ t_g·W (4.15; with
 those of the whole node.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, floor
+from typing import ClassVar
 
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.errors import BadInput
 
 # The two batches of the thesis.
@@ -22,7 +25,7 @@ PROBE_BATCHES = (10, 50)
 
 
 @dataclass(frozen=True, slots=True)
-class Coefficients:
+class Coefficients(AnswerRecord):
     """What equations 4.7–4.9 need. `memory_bytes` are M₁ and M₂, at `batches` b₁ and b₂."""
 
     batches: tuple[int, int]
@@ -63,16 +66,15 @@ class Coefficients:
         """B_m (4.9); 0 where X alone does not fit."""
         return max(0, floor((memory_bytes - self.fixed_bytes) / self.slope_bytes))
 
-    def as_dict(self) -> dict[str, object]:
-        """The letters of the equations with their values."""
-        return {
-            "batches": list(self.batches),
-            "measured_bytes": list(self.memory_bytes),
-            "I": self.input_bytes,
-            "O": self.output_bytes,
-            "X": self.fixed_bytes,
-            "Y": self.feature_bytes,
-        }
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        "batches",
+        measured_bytes="memory_bytes",
+        I="input_bytes",
+        O="output_bytes",
+        X="fixed_bytes",
+        Y="feature_bytes",
+    )
+    """The letters of the equations with their values."""
 
 
 MEANINGS = {
@@ -84,22 +86,14 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ThesisRule:
+class ThesisRule(AnswerRecord):
     """The settings by the thesis: batch over all GPUs, and workers of the node."""
 
     coefficients: Coefficients
     max_batch: int
     batch: int
     workers: int
-
-    def as_dict(self) -> dict[str, object]:
-        """Under `thesis` in the JSON."""
-        return {
-            "max_batch": self.max_batch,
-            "batch": self.batch,
-            "workers": self.workers,
-            "coefficients": self.coefficients.as_dict(),
-        }
+    json_paths: ClassVar[Mapping[str, str]] = paths("max_batch", "batch", "workers", "coefficients")
 
 
 def thesis_rule(

@@ -5,8 +5,9 @@ A limit is compared with the middle of the change; `is_sure` says whether even t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.units import show_bytes
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class ChangeLimits:
     """Increases are fractions: 0.05 is 5 % more than the base. `most_memory_bytes` is of the head alone."""
 
     time_increase: float | None = None
@@ -35,7 +36,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Exceeded:
+class Exceeded(Record):
     """One limit that a change does not keep."""
 
     what: str
@@ -44,12 +45,8 @@ class Exceeded:
     is_sure: bool
     sentence: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """In plain types."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
-
-def exceeded(diff: "Diff", allowed: Allowed) -> tuple[Exceeded, ...]:
+def exceeded(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:
     """Every limit that is exceeded. One that asks for what is unknown is refused: unknown is not within it."""
     found = []
     for name, (what, change_of) in _INCREASES.items():
@@ -68,7 +65,7 @@ def exceeded(diff: "Diff", allowed: Allowed) -> tuple[Exceeded, ...]:
     return (*found, *_over_memory(diff, allowed))
 
 
-def _over_memory(diff: "Diff", allowed: Allowed) -> tuple[Exceeded, ...]:
+def _over_memory(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:
     peak, most = diff.head.forecast.peak_bytes, allowed.most_memory_bytes
     if most is None or peak is None or peak.mid <= most:
         return ()

@@ -1,7 +1,7 @@
 """The answer to `epochcast diff`: two sides and what changes between them, as ratios head ÷ base."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -9,7 +9,9 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.base.notes import Importance, Note, as_note
-from epochcast.decide.diff.change_limits import Allowed, Exceeded, exceeded, signed
+from epochcast.base.record import Record
+from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.decide.diff.change_limits import ChangeLimits, Exceeded, exceeded, signed
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.layer_changes import LayerChange, layer_changes
 from epochcast.decide.diff.paired_interval import differing, independent_change, like, step_change, unlikeness
@@ -41,8 +43,21 @@ _SETTINGS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeRatios(Record):
+    """Ratios head ÷ base; None where one of the two is unknown."""
+
+    step_seconds: Interval
+    sample_seconds: Interval
+    total_seconds: Interval | None
+    peak_bytes: Interval | None
+    dollars: Interval | None
+    parameters: float | None
+    flops_per_sample: float | None
+
+
 @dataclass(frozen=True, repr=False)
-class Diff(Displayed, Framed):
+class Diff(Displayed, Framed, AnswerRecord):
     """What a change of a job does to its time, memory and cost. `notes` are what is to be known before believing it.
 
     `is_comparable` is False where the base was forecast by another version of epochcast or another cost model: then
@@ -50,10 +65,16 @@ class Diff(Displayed, Framed):
     """
 
     view: ClassVar[str] = "diff"
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        *("change", "unlikeness", "is_paired", "is_comparable", "settings", "layers", "verdict", "warnings"),
+        base="base.named_forecast",
+        head="head.named_forecast",
+        exceeded="checked_limits",
+    )
 
     base: Side
     head: Side
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: ChangeLimits = field(default_factory=ChangeLimits)
     notes: tuple[str, ...] = ()
     is_comparable: bool = True
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 4))
@@ -152,14 +173,14 @@ class Diff(Displayed, Framed):
             notes.append(Note(f"The global batch differs: time per sample is {change}.", Importance.NOT_AS_ASKED))
         # The head first: a base that was read back from text has lost how important its notes are.
         for side in (self.head, self.base):
-            told = (*side.notes, *side.forecast.warnings)
-            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in told]
+            own = (*side.notes, *side.forecast.warnings)
+            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in own]
         return tuple(dict.fromkeys(notes))
 
     def _is_of_both(self, note: str) -> bool:
         return all(note in (*side.notes, *side.forecast.warnings) for side in (self.base, self.head))
 
-    def within(self, allowed: Allowed) -> "Diff":
+    def within(self, allowed: ChangeLimits) -> "Diff":
         """The same comparison under other limits."""
         return replace(self, allowed=allowed)
 
@@ -167,37 +188,21 @@ class Diff(Displayed, Framed):
         """A row for each layer that changes."""
         return tuple(change.as_dict() for change in self.layers)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON contract of `epochcast diff`."""
-        return {
-            "base": {"name": self.base.name, **self.base.forecast.as_dict()},
-            "head": {"name": self.head.name, **self.head.forecast.as_dict()},
-            "change": {name: read(self) for name, read in _CHANGES.items()},
-            "unlikeness": unlikeness(self.base.kernels, self.head.kernels),
-            "is_paired": self.is_paired,
-            "is_comparable": self.is_comparable,
-            "settings": {name: list(pair) for name, pair in self.settings.items()},
-            "layers": [change.as_dict() for change in self.layers],
-            "exceeded": [one.as_dict() for one in self.exceeded] if self.is_comparable else [],
-            "verdict": self.verdict,
-            "warnings": list(self.warnings),
-        }
+    @property
+    def change(self) -> ChangeRatios:
+        """Every ratio."""
+        return ChangeRatios(**{item.name: getattr(self, item.name) for item in fields(ChangeRatios)})
+
+    @property
+    def checked_limits(self) -> tuple[Exceeded, ...]:
+        """The limits that are not kept, where they can be checked."""
+        return self.exceeded if self.is_comparable else ()
+
+    @property
+    def unlikeness(self) -> float:
+        """The part of the step that the two sides do not share."""
+        return unlikeness(self.base.kernels, self.head.kernels)
 
 
 def _ratio(base: float | None, head: float | None) -> float | None:
     return None if not base or head is None else head / base
-
-
-def _plain(change: Interval | None) -> dict[str, float] | None:
-    return None if change is None else change.as_dict()
-
-
-_CHANGES: Mapping[str, Callable[[Diff], Any]] = {
-    "step_seconds": lambda diff: _plain(diff.step_seconds),
-    "sample_seconds": lambda diff: _plain(diff.sample_seconds),
-    "total_seconds": lambda diff: _plain(diff.total_seconds),
-    "peak_bytes": lambda diff: _plain(diff.peak_bytes),
-    "dollars": lambda diff: _plain(diff.dollars),
-    "parameters": lambda diff: diff.parameters,
-    "flops_per_sample": lambda diff: diff.flops_per_sample,
-}

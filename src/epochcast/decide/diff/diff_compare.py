@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.decide.diff.at_revision import side_at
-from epochcast.decide.diff.change_limits import Allowed
+from epochcast.decide.diff.change_limits import ChangeLimits
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.forecast_lock import Lock
@@ -28,7 +28,7 @@ class DiffSession:
     """What the comparisons of one command share."""
 
     question: DiffQuestion
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: ChangeLimits = field(default_factory=ChangeLimits)
     profile: Path | None = None
     session: Session | None = None
 

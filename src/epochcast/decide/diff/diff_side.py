@@ -50,6 +50,11 @@ class Side:
     is_known: bool
     notes: tuple[str, ...] = ()
 
+    @property
+    def named_forecast(self) -> dict[str, Any]:
+        """The forecast as JSON, with the name of the side."""
+        return {"name": self.name, **self.forecast.as_dict()}
+
     def as_dict(self) -> dict[str, Any]:
         """In plain types; `from_dict` reads it."""
         return {

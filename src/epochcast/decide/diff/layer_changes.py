@@ -11,8 +11,9 @@ the rest of a step that is not a kernel of a layer (a strategy's share of the up
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
+from typing import ClassVar
 
+from epochcast.base.record import Record
 from epochcast.decide.diff.diff_side import LayerSeconds, Side
 from epochcast.predict.forecast.step_parts import StepParts
 
@@ -31,7 +32,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class LayerChange:
+class LayerChange(Record):
     """Seconds that one layer adds to a step; `share` of the step's change, None where the step does not change."""
 
     name: str
@@ -39,22 +40,12 @@ class LayerChange:
     base_seconds: float
     head_seconds: float
     share: float | None
+    json_also: ClassVar[tuple[str, ...]] = ("seconds_change",)
 
     @property
     def seconds_change(self) -> float:
         """Head less base."""
         return self.head_seconds - self.base_seconds
-
-    def as_dict(self) -> dict[str, Any]:
-        """By the names of the JSON contract."""
-        return {
-            "name": self.name,
-            "seconds_change": self.seconds_change,
-            "share": self.share,
-            "status": self.status,
-            "base_seconds": self.base_seconds,
-            "head_seconds": self.head_seconds,
-        }
 
 
 def layer_changes(base: Side, head: Side) -> tuple[LayerChange, ...]:

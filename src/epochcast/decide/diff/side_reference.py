@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from epochcast.base.record import Record
 from epochcast.decide.diff.diff_side import Side, side_of
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.predict.forecast.forecaster import forecast_job
@@ -24,21 +25,11 @@ _PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS)
 
 
 @dataclass(frozen=True)
-class DiffQuestion:
+class DiffQuestion(Record):
     """What both sides have in common: options by name, and config files."""
 
     options: Mapping[str, Any]
     config: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """In plain types."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in self.options.items()}
-        return {"options": plain, "config": list(self.config)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "DiffQuestion":
-        """Back."""
-        return cls(dict(values["options"]), tuple(values["config"]))
 
 
 def job_names() -> tuple[str, ...]:

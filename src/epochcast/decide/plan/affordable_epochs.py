@@ -15,8 +15,8 @@ def with_most_epochs(candidates: Iterable[Candidate], limits: PlanLimits, pricin
     """
     if not limits:
         raise BadInput("how many epochs fit is a question about limits: give a deadline or a budget")
-    found = [fitted for one in candidates if (fitted := _fitted(one, limits, pricing)) is not None]
-    return tuple(sorted(found, key=lambda one: (-one.epochs, one.dollars.mid, one.total_seconds.mid)))
+    affordable = [fitted for each in candidates if (fitted := _fitted(each, limits, pricing)) is not None]
+    return tuple(sorted(affordable, key=lambda each: (-each.epochs, each.dollars.mid, each.total_seconds.mid)))
 
 
 def _fitted(candidate: Candidate, limits: PlanLimits, pricing: Pricing) -> Candidate | None:

@@ -1,11 +1,14 @@
 """One configuration for a job (offer, strategy, batch): what the job takes and costs there, or why it cannot run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
+from typing import ClassVar
 
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.decide.plan.billing import NO_EXTRAS, Extras
 from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.plan_options import Variant
+from epochcast.decide.plan.plan_terms import Variant
 from epochcast.decide.plan.spot import Spot, interrupted
 from epochcast.interval import Interval
 from epochcast.predict.forecast.epochs import CHECKPOINT_BYTES_PER_SECOND, WARMUP_SECONDS
@@ -16,7 +19,7 @@ NOTICED_FRACTION = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(AnswerRecord):
     """A configuration that runs the job, with its forecast. `total_seconds` are from the first boot to the last step.
 
     `epochs` are those of this batch. On spare capacity, `interruptions` are expected ones, and the job saves every
@@ -31,6 +34,41 @@ class Candidate:
     variant: Variant = ()
     interruptions: float | None = None
     checkpoint_interval_seconds: float | None = None
+
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        "strategy",
+        "batch_per_gpu",
+        "global_batch",
+        "epochs",
+        "what_if",
+        "total_seconds",
+        "dollars",
+        "interruptions",
+        "checkpoint_interval_seconds",
+        "input_fraction",
+        "host_note",
+        offer="offer.instance.name",
+        cloud="offer.instance.cloud",
+        region="offer.instance.region",
+        device="offer.instance.device",
+        board_is_assumed="offer.instance.board_is_assumed",
+        gpus="offer.gpus",
+        nodes="offer.nodes",
+        precision="forecast.precision",
+        memory_verdict="forecast.memory_verdict",
+        tokens_per_second="forecast.tokens_per_second",
+        mfu="forecast.mfu",
+        dollars_per_hour="offer.dollars_per_hour",
+        is_spot="offer.is_spot",
+        on_demand_dollars_per_hour="offer.on_demand_dollars_per_hour",
+        cpus="offer.instance.cpus",
+        priced_on="offer.instance.priced_on",
+    )
+
+    @property
+    def what_if(self) -> dict[str, str]:
+        """What the job has here that it was not asked with."""
+        return dict(self.variant)
 
     @property
     def strategy(self) -> str:
@@ -61,39 +99,6 @@ class Candidate:
         box = self.offer.instance
         gpus = f"{box.gpus} GPUs" if box.gpus > 1 else "the GPU"
         return f"{box.cpus} CPUs cannot feed {gpus}: data loading takes {self.input_fraction:.0%} of the step"
-
-    def as_dict(self) -> dict[str, object]:
-        """An entry of the JSON contract."""
-        box = self.offer.instance
-        return {
-            "offer": box.name,
-            "cloud": box.cloud,
-            "region": box.region,
-            "device": box.device,
-            "board_is_assumed": box.board_is_assumed,
-            "gpus": self.offer.gpus,
-            "nodes": self.offer.nodes,
-            "strategy": self.strategy,
-            "precision": self.forecast.precision,
-            "batch_per_gpu": self.batch_per_gpu,
-            "global_batch": self.global_batch,
-            "epochs": self.epochs,
-            "what_if": dict(self.variant),
-            "memory_verdict": self.forecast.memory_verdict,
-            "tokens_per_second": self.forecast.tokens_per_second,
-            "mfu": self.forecast.mfu,
-            "total_seconds": self.total_seconds.as_dict(),
-            "dollars": self.dollars.as_dict(),
-            "dollars_per_hour": self.offer.dollars_per_hour,
-            "is_spot": self.offer.is_spot,
-            "on_demand_dollars_per_hour": self.offer.nodes * box.dollars_per_hour,
-            "interruptions": self.interruptions,
-            "checkpoint_interval_seconds": self.checkpoint_interval_seconds,
-            "cpus": box.cpus,
-            "input_fraction": self.input_fraction,
-            "host_note": self.host_note,
-            "priced_on": box.priced_on,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +149,20 @@ def _checkpoint_seconds(forecast: Forecast) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class CannotRun:
+    """Why a job cannot run somewhere; `is_too_large` where it needs more memory than the GPUs have."""
+
+    reason: str
+    is_too_large: bool = False
+
+
+TOO_LARGE = CannotRun("does not fit in memory", is_too_large=True)
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedCandidate:
     """A configuration that cannot run the job, and why."""
 
     offer: Offer
     strategy: str | None
-    reason: str
-
-
-TOO_LARGE = "does not fit in memory"
-"""The reason of a configuration that needs more memory than its GPUs have."""
+    why: CannotRun

@@ -18,12 +18,13 @@ the fastest is looked for.
 W. Margrabe, The value of an option to exchange one asset for another, Journal of Finance 33(1), 1978.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from statistics import NormalDist
-from typing import Any
+from typing import ClassVar
 
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.decide.plan.billing import Extras
 from epochcast.decide.plan.candidate import Candidate
 from epochcast.decide.plan.choice import PlanLimits
@@ -40,7 +41,7 @@ SAME_DEVICE_CORRELATION, OTHER_DEVICE_CORRELATION = 0.86, 0.72
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(AnswerRecord):
     """A configuration that might turn out better, how probable that is, and what knowing would be worth.
 
     `saving` is in dollars, or in seconds where time is the goal.
@@ -51,19 +52,16 @@ class Rival:
     saving: float
     calibration_dollars: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        offer = self.candidate.offer
-        return {
-            "offer": offer.instance.name,
-            "cloud": offer.instance.cloud,
-            "device": offer.instance.device,
-            "gpus": offer.gpus,
-            "nodes": offer.nodes,
-            "probability_better": self.probability,
-            "expected_saving": self.saving,
-            "calibration_dollars": self.calibration_dollars,
-        }
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        "calibration_dollars",
+        offer="candidate.offer.instance.name",
+        cloud="candidate.offer.instance.cloud",
+        device="candidate.offer.instance.device",
+        gpus="candidate.offer.gpus",
+        nodes="candidate.offer.nodes",
+        probability_better="probability",
+        expected_saving="saving",
+    )
 
 
 def rivals(
@@ -76,8 +74,8 @@ def rivals(
     for other in sorted(candidates, key=lambda one: _value(one, goal).mid):
         if other.offer.instance.device != choice.offer.instance.device and _is_within(other, limits):
             nearest.setdefault(other.offer.instance.device, other)
-    found = [_rival(choice, other, limits, goal, extras) for other in nearest.values()]
-    return tuple(sorted(found, key=lambda one: (-one.saving, -one.probability))[:RIVALS])
+    others = [_rival(choice, other, limits, goal, extras) for other in nearest.values()]
+    return tuple(sorted(others, key=lambda rival: (-rival.saving, -rival.probability))[:RIVALS])
 
 
 def exchange_value(mine: float, other: float, spread: float) -> float:
@@ -126,9 +124,9 @@ def _is_within(candidate: Candidate, limits: PlanLimits) -> bool:
 
 def _within_probability(candidate: Candidate, limits: PlanLimits) -> float:
     """Whether it will turn out to be within the limits; the less sure of two, as time and money err together."""
-    asked = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
+    limited = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
     chances = [1.0]
-    for limit, value in asked:
+    for limit, value in limited:
         if limit is not None:
             spread = _sigma(value)
             chances.append(NormalDist().cdf(log(limit / value.mid) / spread) if spread else float(value.mid <= limit))

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from epochcast.base.record import Record
 from epochcast.decide.plan.candidate import Candidate, RefusedCandidate
-from epochcast.decide.plan.plan_options import PlanOptions
+from epochcast.decide.plan.plan_terms import PlanTerms
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(Record):
     """One change: time and money with it, divided by those without. None where it cannot run, with the `reason`."""
 
     option: str
@@ -18,19 +18,9 @@ class Gain:
     dollars_ratio: float | None
     reason: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "option": self.option,
-            "value": self.value,
-            "seconds_ratio": self.seconds_ratio,
-            "dollars_ratio": self.dollars_ratio,
-            "reason": self.reason,
-        }
-
 
 def gains(
-    choice: Candidate, candidates: Sequence[Candidate], refusals: Sequence[RefusedCandidate], asked: PlanOptions
+    choice: Candidate, candidates: Sequence[Candidate], refusals: Sequence[RefusedCandidate], terms: PlanTerms
 ) -> tuple[Gain, ...]:
     """Every single change of what was asked, on the offer of a choice; where the job as it is does not run there,
     against the choice itself.
@@ -38,7 +28,7 @@ def gains(
     there = {one.variant: one for one in candidates if one.offer == choice.offer and one.strategy == choice.strategy}
     base = there.get((), choice)
     found = []
-    for option, values in asked.what_if:
+    for option, values in terms.what_if:
         for value in values:
             changed = there.get(((option, value),))
             if changed is None:
@@ -56,5 +46,5 @@ def gains(
 
 
 def _reason(choice: Candidate, refusals: Sequence[RefusedCandidate]) -> str:
-    same = (one.reason for one in refusals if one.offer == choice.offer)
+    same = (refusal.why.reason for refusal in refusals if refusal.offer == choice.offer)
     return next(same, "is what the job has")

@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, log
-from typing import Any
 
+from epochcast.base.record import Record
 from epochcast.decide.plan.choice import frontier
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
@@ -32,7 +32,7 @@ _PLACE = re.compile(r"(?:(\d+)\s*[x×*]\s*)?(?:(\d+)\s*[x×*]\s*)?([^\s].*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Record):
     """Finishing at a place. `pareto` is None where no price is known: what costs nobody-knows-what is not compared."""
 
     placement: str
@@ -44,20 +44,6 @@ class Move:
     pareto: bool | None = None
     restart_seconds: float = 0.0
     checkpoint_seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "placement": self.placement,
-            "remaining_seconds": self.remaining_seconds.as_dict(),
-            "dollars": None if self.dollars is None else self.dollars.as_dict(),
-            "global_batch": self.global_batch,
-            "fits": self.fits,
-            "is_here": self.is_here,
-            "pareto": self.pareto,
-            "restart_seconds": self.restart_seconds,
-            "checkpoint_seconds": self.checkpoint_seconds,
-        }
 
 
 @dataclass(frozen=True, slots=True)

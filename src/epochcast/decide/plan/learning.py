@@ -77,12 +77,12 @@ def critical_batch(text: str) -> CriticalBatch:
         tokens = LANGUAGE_TOKENS / nats ** (1 / LANGUAGE_EXPONENT)
         source = f"Kaplan et al. 2020, eq. 1.4, at a loss of {nats:g} nats per token"
         return CriticalBatch(f"language at loss {nats:g}", tokens, in_tokens=True, source=source)
-    known = critical_batches()
-    if plain(text) in known:
-        return known[plain(text)]
+    tasks = critical_batches()
+    if plain(text) in tasks:
+        return tasks[plain(text)]
     if text.strip()[:1].isdigit():
         return CriticalBatch("as given", float(parse_count(text)))
-    raise UnknownName("task with a critical batch", text, [each.name for each in known.values()])
+    raise UnknownName("task with a critical batch", text, [each.name for each in tasks.values()])
 
 
 @remembered(1)

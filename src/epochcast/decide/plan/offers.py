@@ -20,8 +20,6 @@ from epochcast.hardware.topology import known_topology
 from epochcast.predict.forecast.placement import Placement, Price, placed
 from epochcast.predict.forecast.strategies.strategy import Strategy
 
-# Up to two of the largest machines that most clouds have.
-OFFERED_GPUS = (1, 2, 4, 8, 16)
 # Machines of one owner, at what they cost that owner, are offered only by name; so are markets (`hardware.price`).
 PRIVATE = frozenset({"in-house"})
 BY_NAME_ONLY = PRIVATE | MARKETS
@@ -55,6 +53,11 @@ class Offer:
     def dollars_per_hour(self) -> float:
         """Price of all machines, on demand or as spot."""
         return self.nodes * (self.spot_dollars_per_hour or self.instance.dollars_per_hour)
+
+    @property
+    def on_demand_dollars_per_hour(self) -> float:
+        """Of all machines, where they are not taken back."""
+        return self.nodes * self.instance.dollars_per_hour
 
     @property
     def is_spot(self) -> bool:
@@ -104,7 +107,7 @@ def _device(instance: Instance) -> Device:
 class OfferFilter:
     """Which offers are looked for. No names mean all names; `spot` means spare capacity that may be taken back."""
 
-    gpus: tuple[int, ...] = OFFERED_GPUS
+    gpus: tuple[int, ...]
     clouds: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()

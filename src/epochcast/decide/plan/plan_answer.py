@@ -1,7 +1,7 @@
 """The answer to `epochcast plan`: configurations, frontier, the choice under the limits, and a summary."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.decide.plan.affordable_epochs import with_most_epochs
-from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate
+from epochcast.decide.plan.candidate import Candidate, CannotRun, Pricing, RefusedCandidate
 from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
-from epochcast.decide.plan.choice import NO_LIMITS, PlanLimits, chosen, frontier, nearest, objective_of
+from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest, objective_of
 from epochcast.decide.plan.gains import Gain, gains
-from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.plan_options import NOTHING_ELSE, PlanOptions
-from epochcast.decide.plan.plan_search import search
+from epochcast.decide.plan.plan_request import PlanRequest
+from epochcast.decide.plan.plan_search import search, strategies_in
+from epochcast.decide.plan.plan_terms import NO_TERMS, PlanTerms
 from epochcast.decide.plan.plan_warnings import warnings_of
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE
@@ -32,8 +33,21 @@ _HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 _MOST_ROWS = 8
 
 
+@dataclass(frozen=True, slots=True)
+class PlanRow(AnswerRecord):
+    """A configuration of a plan, with the age of its price in days; None where nobody said what day it is."""
+
+    candidate: Candidate
+    price_age_days: int | None
+
+    json_paths: ClassVar[Mapping[str, str]] = {
+        **{key: f"candidate.{path}" for key, path in Candidate.json_paths.items()},
+        **paths("price_age_days"),
+    }
+
+
 @dataclass(frozen=True, repr=False)
-class Plan(Displayed, Framed):
+class Plan(Displayed, Framed, AnswerRecord):
     """All configurations that can run a job, those that cannot and why, and the limits to choose by.
 
     `model` is the network's name, `data` what it is trained on; `opaque_ops` are its ops that are costed by their bytes
@@ -41,6 +55,27 @@ class Plan(Displayed, Framed):
     """
 
     view: ClassVar[str] = "plan"
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        *("model", "epochs", "considered", "infeasible", "reasons", "sentence", "most_epochs", "certainty"),
+        *("rivals", "gains", "critical_batch", "opaque_ops", "warnings"),
+        dataset="job.dataset",
+        samples="data.samples",
+        tokens_per_sample="data.tokens_per_sample",
+        global_batch="job.global_batch",
+        deadline_seconds="limits.deadline_seconds",
+        budget_dollars="limits.budget_dollars",
+        frontier="frontier_rows",
+        chosen="chosen_row",
+        objective="goal",
+        batch_policy="terms.policy.name",
+        max_global_batch="terms.policy.most",
+        critical_batch_source="terms.critical.credit",
+        interruptions_per_hour="terms.spot.interruptions_per_hour",
+        restart_seconds="terms.spot.restart_seconds",
+        boot_seconds="terms.extras.boot_seconds",
+        billing="terms.extras.billing",
+    )
+    json_merged: ClassVar[tuple[str, ...]] = ("setup",)
 
     job: Job
     model: str
@@ -51,7 +86,7 @@ class Plan(Displayed, Framed):
     opaque_ops: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What was read for the job elsewhere, to be told."""
-    asked: PlanOptions = NOTHING_ELSE
+    terms: PlanTerms = NO_TERMS
     objective: str | None = None
     counts_epochs: bool = False
     """Whether the question is how many epochs fit; every configuration then has as many as do."""
@@ -72,7 +107,7 @@ class Plan(Displayed, Framed):
     @property
     def reasons(self) -> dict[str, int]:
         """Why configurations cannot run the job, the most frequent reason first."""
-        return dict(Counter(refusal.reason for refusal in self.refusals).most_common())
+        return dict(Counter(refusal.why.reason for refusal in self.refusals).most_common())
 
     @property
     def fits(self) -> bool:
@@ -117,15 +152,15 @@ class Plan(Displayed, Framed):
         """What might turn out better than the choice, and what a calibration of both would be worth."""
         if self.chosen is None or self.counts_epochs:
             return ()
-        return rivals(self.chosen, self.candidates, self.limits, self.goal or "cheapest", self.asked.extras)
+        return rivals(self.chosen, self.candidates, self.limits, self.goal or "cheapest", self.terms.extras)
 
     @derived_property
     def gains(self) -> tuple[Gain, ...]:
         """What each change that was asked for brings on the chosen offer, or on the cheapest."""
         offered = self.chosen or next(iter(self.frontier), None)
-        if offered is None or not self.asked.what_if:
+        if offered is None or not self.terms.what_if:
             return ()
-        return gains(offered, self.candidates, self.refusals, self.asked)
+        return gains(offered, self.candidates, self.refusals, self.terms)
 
     def within(
         self,
@@ -192,43 +227,50 @@ class Plan(Displayed, Framed):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before renting."""
-        return (*warnings_of(self.job, self.candidates, self.shown, self.asked, self.today), *self.notes)
+        return (*warnings_of(self.job, self.candidates, self.shown, self.terms, self.today), *self.notes)
 
     def records(self) -> tuple[dict[str, object], ...]:
         """A row for each configuration that can run the job."""
         frontier = set(self.frontier)
         return tuple(
-            {**self._entry(row), "is_on_frontier": row in frontier, "is_chosen": row == self.chosen}
-            for row in self.candidates
+            {**self._row(each).as_dict(), "is_on_frontier": each in frontier, "is_chosen": each == self.chosen}
+            for each in self.candidates
         )
 
-    def as_dict(self) -> dict[str, object]:
-        """The JSON contract of `epochcast plan`."""
-        return {
-            "model": self.model,
-            **self.setup,
-            "dataset": self.job.dataset,
-            "samples": self.data.samples,
-            "epochs": int(self.data.epochs) if self.data.epochs.is_integer() else self.data.epochs,
-            "tokens_per_sample": self.data.tokens_per_sample,
-            "global_batch": self.job.global_batch,
-            "deadline_seconds": self.limits.deadline_seconds,
-            "budget_dollars": self.limits.budget_dollars,
-            "considered": self.considered,
-            "infeasible": len(self.refusals),
-            "reasons": self.reasons,
-            "frontier": [self._entry(candidate) for candidate in self.frontier],
-            "chosen": None if self.chosen is None else self._entry(self.chosen),
-            "sentence": self.sentence,
-            "objective": self.goal,
-            "most_epochs": self.chosen.epochs if self.counts_epochs and self.chosen is not None else None,
-            "certainty": self.certainty,
-            "rivals": [rival.as_dict() for rival in self.rivals],
-            "gains": [gain.as_dict() for gain in self.gains],
-            **self._terms,
-            "opaque_ops": list(self.opaque_ops),
-            "warnings": list(self.warnings),
-        }
+    def _row(self, candidate: Candidate) -> PlanRow:
+        age = None if self.today is None else candidate.offer.instance.age(self.today).days
+        return PlanRow(candidate, age)
+
+    @property
+    def frontier_rows(self) -> tuple[PlanRow, ...]:
+        """The frontier, with the age of prices."""
+        return tuple(map(self._row, self.frontier))
+
+    @property
+    def chosen_row(self) -> PlanRow | None:
+        """The choice, with the age of its price."""
+        return None if self.chosen is None else self._row(self.chosen)
+
+    @property
+    def infeasible(self) -> int:
+        """How many configurations cannot run the job."""
+        return len(self.refusals)
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the data, as the job has them."""
+        return int(self.data.epochs) if self.data.epochs.is_integer() else self.data.epochs
+
+    @property
+    def most_epochs(self) -> float | None:
+        """The epochs that the limits allow, where they are counted."""
+        return self.chosen.epochs if self.counts_epochs and self.chosen is not None else None
+
+    @property
+    def critical_batch(self) -> float | None:
+        """The critical batch in samples of the job."""
+        critical = self.terms.critical
+        return None if critical is None else critical.samples(self.data.tokens_per_sample)
 
     @property
     def setup(self) -> dict[str, Any]:
@@ -245,82 +287,50 @@ class Plan(Displayed, Framed):
             setup["assumed"] = {**setup["assumed"], "precision": " or ".join(each)}
         return setup
 
-    @property
-    def _terms(self) -> dict[str, Any]:
-        """What was asked beside the job."""
-        policy, critical, spot = self.asked.policy, self.asked.critical, self.asked.spot
-        return {
-            "batch_policy": None if policy is None else policy.name,
-            "max_global_batch": None if policy is None else policy.most,
-            "critical_batch": None if critical is None else critical.samples(self.data.tokens_per_sample),
-            "critical_batch_source": None if critical is None else critical.credit,
-            "interruptions_per_hour": None if spot is None else spot.interruptions_per_hour,
-            "restart_seconds": None if spot is None else spot.restart_seconds,
-            "boot_seconds": self.asked.extras.boot_seconds,
-            "billing": self.asked.extras.billing,
-        }
-
-    def _entry(self, candidate: Candidate) -> dict[str, object]:
-        """An entry with the age of its price."""
-        age = None if self.today is None else candidate.offer.instance.age(self.today).days
-        return {**candidate.as_dict(), "price_age_days": age}
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What is looked for among the configurations of a job."""
-
-    limits: PlanLimits = NO_LIMITS
-    objective: str | None = None
-    counts_epochs: bool = False
-    today: date | None = None
-
 
 def planned(
     job: Job,
-    offers: Sequence[Offer],
-    strategies: Sequence[str],
-    question: Goal,
+    request: PlanRequest,
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
-    asked: PlanOptions | None = None,
+    today: date | None = None,
 ) -> Plan:
     """The plan of a job. Raises where no offer can run it, unless the reason is memory: that is a valid answer."""
     if not job.has_data:
         raise BadInput("a plan is for a whole job: give a dataset or its samples, or the tokens of a language model")
-    if question.counts_epochs and job.tokens is not None:
+    if request.most_epochs and job.tokens is not None:
         raise BadInput("epochs are counted over data: give a dataset or its samples, not the tokens of the training")
-    objective_of(question.limits, question.objective)
-    session, asked = session or Session(), asked or PlanOptions()
+    limits, terms, offers = request.limits, request.terms(), request.offers()
+    objective_of(limits, request.objective)
+    session = session or Session()
     own = settled(job, None, session).job
     model = session.model(own)
     trace = session.trace(model, own.recipe(1))
-    data = data_of(own, trace)
-    candidates, refusals = search(job, offers, strategies, session, progress, asked)
-    if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
-        raise BadInput(f"no offer can run this job: {refusals[0].reason}")
+    candidates, refusals = search(job, offers, strategies_in(request.strategies), session, progress, terms)
+    if not candidates and not any(refusal.why.is_too_large for refusal in refusals):
+        raise BadInput(f"no offer can run this job: {refusals[0].why.reason}")
     missed = None
-    if question.counts_epochs:
-        pricing = Pricing(asked.extras, asked.spot)
-        once = [one for each in candidates if (one := pricing.at_epochs(each, 1.0)) is not None]
-        candidates = with_most_epochs(once, question.limits, pricing)
-        missed = None if candidates else nearest(once, question.limits)
-        reason = "not one epoch is within the limits"
-        kept = {one.offer for one in candidates}
-        refusals += tuple(RefusedCandidate(one.offer, one.strategy, reason) for one in once if one.offer not in kept)
+    if request.most_epochs:
+        pricing = Pricing(terms.extras, terms.spot)
+        once = [at_one for each in candidates if (at_one := pricing.at_epochs(each, 1.0)) is not None]
+        candidates = with_most_epochs(once, limits, pricing)
+        missed = None if candidates else nearest(once, limits)
+        why = CannotRun("not one epoch is within the limits")
+        within = {candidate.offer for candidate in candidates}
+        refusals += tuple(RefusedCandidate(row.offer, row.strategy, why) for row in once if row.offer not in within)
     return Plan(
-        job if asked.policy is None else asked.policy.job(job),
+        job if terms.policy is None else terms.policy.job(job),
         model.name,
-        data,
+        data_of(own, trace),
         candidates,
         refusals,
-        question.limits,
+        limits,
         trace.opaque,
-        asked=asked,
-        objective=question.objective,
-        counts_epochs=question.counts_epochs,
+        terms=terms,
+        objective=request.objective,
+        counts_epochs=request.most_epochs,
         missed=missed,
-        today=question.today,
+        today=today,
     )
 
 

@@ -1,8 +1,9 @@
 """Every configuration for a job: offer × strategy × what else is tried, each forecast as `epochcast forecast` does.
 
-The batch of a GPU is the job's own, its part of the global batch, or what a policy makes of it (`asked.BatchPolicy`).
-Where there is none, it is the largest power of two that fits almost surely (`predict.memory.largest_batch`) and leaves
-every GPU a full step per epoch; where epochs depend on the batch, the one below it with which the job is done first.
+The batch of a GPU is the job's own, its part of the global batch, or what a policy makes of it
+(`plan_terms.BatchPolicy`). Where there is none, it is the largest power of two that fits almost surely
+(`predict.memory.largest_batch`) and leaves every GPU a full step per epoch; where epochs depend on the batch, the one
+below it with which the job is done first.
 
 Offers that a job cannot tell apart (`Offer.feel`: the same boards, links and, where data is loaded, processors) share a
 forecast, whatever they cost.
@@ -12,11 +13,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, RefusedCandidate, priced
+from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, CannotRun, Pricing, RefusedCandidate, priced
 from epochcast.decide.plan.learning import Learning
 from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.plan_options import BatchPolicy, PlanOptions, Variant
-from epochcast.decide.scaling import names_in
+from epochcast.decide.plan.plan_terms import BatchPolicy, PlanTerms, Variant
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job, has_room
@@ -29,14 +29,15 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.strategies.degrees import degrees_in
 from epochcast.predict.forecast.strategies.strategy import Strategy
 from epochcast.predict.forecast.strategies.strategy_table import strategy_for
+from epochcast.units import parse_names
 
 Configuration = tuple[Offer, Strategy]
-INTERRUPTED = "is interrupted too often to get on"
+INTERRUPTED = CannotRun("is interrupted too often to get on")
 
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
     """Names of strategies: "ddp,zero3" has two; "tp4,pp2" is one, a combination."""
-    return tuple(name for text in texts for name in ((text,) if degrees_in(text) else names_in(text)))
+    return tuple(name for text in texts for name in ((text,) if degrees_in(text) else parse_names(text)))
 
 
 def search(
@@ -45,27 +46,27 @@ def search(
     strategies: Sequence[str] = (),
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
-    asked: PlanOptions | None = None,
+    terms: PlanTerms | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[RefusedCandidate, ...]]:
     """Every strategy on every offer: those that can run the job, and those that cannot."""
-    asked = asked or PlanOptions()
+    terms = terms or PlanTerms()
     session = session or Session()
-    job = job if asked.policy is None else asked.policy.job(job)
+    job = job if terms.policy is None else terms.policy.job(job)
     own = settled(job, None, session)  # what no device changes, so that equal variants are one
-    variants = asked.variants(own.job)
+    variants = terms.variants(own.job)
     configurations, refusals = _configurations(offers, strategies)
-    trying = _Trying(asked, asked.learning(job), session, own.assumed)
+    trying = _Trying(terms, terms.learning(job), session, own.assumed)
     candidates: list[Candidate] = []
     total = len(configurations) * len(variants)
     done = 0
     for variant, changed in variants:
         for offer, strategy in configurations:
             done += 1
-            found = trying.candidate(changed, variant, offer, strategy)
-            if isinstance(found, Candidate):
-                candidates.append(found)
+            candidate = trying.candidate(changed, variant, offer, strategy)
+            if isinstance(candidate, Candidate):
+                candidates.append(candidate)
             else:
-                refusals.append(RefusedCandidate(offer, strategy.name, found))
+                refusals.append(RefusedCandidate(offer, strategy.name, candidate))
             if progress is not None:
                 progress(done, total)
     return tuple(candidates), tuple(refusals)
@@ -82,7 +83,7 @@ def _configurations(
             try:
                 configurations[offer, strategy_for(strategy, offer.gpus, offer.nodes)] = None
             except BadInput as error:
-                refusals.append(RefusedCandidate(offer, strategy, str(error)))
+                refusals.append(RefusedCandidate(offer, strategy, CannotRun(str(error))))
     return list(configurations), refusals
 
 
@@ -94,31 +95,31 @@ class _DoesNotFitOffer(Exception):
 class _Trying:
     """Forecasts of one plan, and those it has made by what a job notices of an offer."""
 
-    asked: PlanOptions
+    terms: PlanTerms
     learning: Learning | None
     session: Session
     assumed: Mapping[str, Any]
-    made: dict[Hashable, Forecast | str] = field(default_factory=dict)
+    forecasts: dict[Hashable, Forecast | CannotRun] = field(default_factory=dict)
 
-    def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | str:
+    def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | CannotRun:
         """The job on an offer, or why it cannot run there."""
         key = (*offer.feel(with_host=job.loader_seconds is not None), strategy, variant)
-        if key not in self.made:
-            self.made[key] = self._told(self._forecast(job, offer, strategy), variant)
-        forecast = self.made[key]
-        if isinstance(forecast, str):
+        if key not in self.forecasts:
+            self.forecasts[key] = self._with_assumed(self._forecast(job, offer, strategy), variant)
+        forecast = self.forecasts[key]
+        if isinstance(forecast, CannotRun):
             return forecast
         return self._priced(priced(forecast, offer), offer, variant) or INTERRUPTED
 
-    def _told(self, forecast: Forecast | str, variant: Variant) -> Forecast | str:
+    def _with_assumed(self, forecast: Forecast | CannotRun, variant: Variant) -> Forecast | CannotRun:
         """With what was assumed before any offer was looked at, unless a variant says it."""
-        if isinstance(forecast, str):
+        if isinstance(forecast, CannotRun):
             return forecast
         assumed = {name: value for name, value in plain_options(self.assumed).items() if name not in dict(variant)}
         return replace(forecast, assumed={**assumed, **forecast.assumed})
 
     def _priced(self, forecast: Forecast, offer: Offer, variant: Variant = ()) -> Candidate | None:
-        pricing = Pricing(self.asked.extras, self.asked.spot)
+        pricing = Pricing(self.terms.extras, self.terms.spot)
         return pricing.candidate(offer, forecast, self._epochs(forecast), variant)
 
     def _epochs(self, forecast: Forecast) -> float:
@@ -126,7 +127,7 @@ class _Trying:
             return forecast.epochs
         return forecast.epochs * self.learning.factor(forecast.global_batch, forecast.tokens_per_sample)
 
-    def _forecast(self, job: Job, offer: Offer, strategy: Strategy) -> Forecast | str:
+    def _forecast(self, job: Job, offer: Offer, strategy: Strategy) -> Forecast | CannotRun:
         try:
             placement = offer.placement(strategy)
             if job.loader_seconds is not None and job.cpus is None:
@@ -135,10 +136,10 @@ class _Trying:
         except _DoesNotFitOffer:
             return TOO_LARGE
         except BadInput as error:
-            return str(error)
+            return CannotRun(str(error))
 
     def _with_batch(self, job: Job, placement: Placement) -> Job:
-        policy = self.asked.policy or BatchPolicy("auto")
+        policy = self.terms.policy or BatchPolicy("auto")
         passes = placement.replicas * job.accumulate
         if job.batch is not None:
             most = policy.most_per_pass(passes)
@@ -151,18 +152,18 @@ class _Trying:
         """At the job's batch; where that is ours to choose and costs epochs, at the half, a quarter … while that is
         done earlier.
         """
-        best = self._one(job, placement)
-        is_ours = self.learning is not None and (self.asked.policy is None or self.asked.policy.name == "auto")
+        best = self._forecast_at(job, placement)
+        is_ours = self.learning is not None and (self.terms.policy is None or self.terms.policy.name == "auto")
         while is_ours and job.batch is not None and job.batch > 1:
             job = replace(job, batch=job.batch // 2)
-            smaller = self._one(job, placement)
+            smaller = self._forecast_at(job, placement)
             ours, theirs = self._priced(best, offer), self._priced(smaller, offer)
             if theirs is None or (ours is not None and theirs.total_seconds.mid >= ours.total_seconds.mid):
                 break
             best = smaller
         return best
 
-    def _one(self, job: Job, placement: Placement) -> Forecast:
+    def _forecast_at(self, job: Job, placement: Placement) -> Forecast:
         if not has_room(job, placement, self.session):
             raise _DoesNotFitOffer
         return forecast_job(job, placement, self.session)

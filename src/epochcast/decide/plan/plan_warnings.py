@@ -5,7 +5,7 @@ from datetime import date
 
 from epochcast.base.notes import Importance, Note
 from epochcast.decide.plan.candidate import Candidate
-from epochcast.decide.plan.plan_options import PlanOptions
+from epochcast.decide.plan.plan_terms import PlanTerms
 from epochcast.hardware.instance import FRESH, Instance
 from epochcast.predict.forecast.job import Job
 
@@ -15,26 +15,26 @@ _HOSTS_MANY = "{count} machines have too few CPUs to feed their GPUs: {names}."
 
 
 def warnings_of(
-    job: Job, candidates: Sequence[Candidate], shown: Sequence[Candidate], asked: PlanOptions, today: date | None
+    job: Job, candidates: Sequence[Candidate], shown: Sequence[Candidate], terms: PlanTerms, today: date | None
 ) -> tuple[str, ...]:
     """Of the configurations that are shown; the batch is compared over all."""
     return tuple(
         dict.fromkeys(
             [
                 *(warning for candidate in shown for warning in candidate.forecast.warnings),
-                *_batch(job, candidates, asked),
+                *_batch(job, candidates, terms),
                 *_hosts(shown),
-                *_spot(shown, asked),
-                *_prices(list(dict.fromkeys(candidate.offer.instance for candidate in shown)), asked, today),
+                *_spot(shown, terms),
+                *_prices(list(dict.fromkeys(candidate.offer.instance for candidate in shown)), terms, today),
             ]
         )
     )
 
 
-def _batch(job: Job, candidates: Sequence[Candidate], asked: PlanOptions) -> Iterator[Note]:
+def _batch(job: Job, candidates: Sequence[Candidate], terms: PlanTerms) -> Iterator[Note]:
     if len({candidate.global_batch for candidate in candidates}) < 2:
         return
-    critical = asked.critical
+    critical = terms.critical
     if critical is not None:
         yield Note(f"Epochs grow with the batch: critical batch {critical.name} ({critical.credit}).")
     elif job.global_batch is None:
@@ -54,8 +54,8 @@ def _hosts(shown: Sequence[Candidate]) -> Iterator[Note]:
             yield Note(f"{offer}: {candidate.host_note}", Importance.LIMIT, about=offer, many=_HOSTS_MANY)
 
 
-def _spot(shown: Sequence[Candidate], asked: PlanOptions) -> Iterator[Note]:
-    spot = asked.spot
+def _spot(shown: Sequence[Candidate], terms: PlanTerms) -> Iterator[Note]:
+    spot = terms.spot
     if spot is None or not shown:
         return
     yield Note(
@@ -64,7 +64,7 @@ def _spot(shown: Sequence[Candidate], asked: PlanOptions) -> Iterator[Note]:
     )
 
 
-def _prices(rented: Sequence[Instance], asked: PlanOptions, today: date | None) -> Iterator[Note]:
+def _prices(rented: Sequence[Instance], terms: PlanTerms, today: date | None) -> Iterator[Note]:
     if not rented:
         return
     for one in rented:
@@ -78,8 +78,8 @@ def _prices(rented: Sequence[Instance], asked: PlanOptions, today: date | None) 
     unchecked = sum(not instance.verified for instance in rented)
     period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     checked = f"; {unchecked} of {len(rented)} are not checked against the seller's" if unchecked else ""
-    kind = "Spot prices" if asked.spot is not None else "List prices"
-    how = "for whole machines" if asked.spot is not None else "for whole machines on demand"
+    kind = "Spot prices" if terms.spot is not None else "List prices"
+    how = "for whole machines" if terms.spot is not None else "for whole machines on demand"
     yield Note(f"{kind} of {period}, {how}{checked}.", Importance.DETAIL)
     if today is not None:
         old = sorted((one.age(today).days, one.name) for one in rented if one.is_stale(today))

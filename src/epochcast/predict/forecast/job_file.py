@@ -252,6 +252,7 @@ _SCHEMA_TYPES: Mapping[Any, dict[str, Any]] = {
     object: {"type": "string"},
     tuple[str, ...]: {"type": "array", "items": {"type": "string"}},
     tuple[int, ...]: {"type": "array", "items": {"type": "integer", "minimum": 1}},
+    Mapping: {"type": "object"},
 }
 
 

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.errors import BadInput, DoesNotFit, UnknownName
+from epochcast.decide.advise.advise_request import AdviseRequest
+from epochcast.errors import BadInput, DoesNotFit
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command
 
@@ -12,21 +13,17 @@ if TYPE_CHECKING:
     from epochcast.measure.bench.loader_bench import LoaderMeasurement
     from epochcast.predict.forecast.job import Job
 
-RULES = ("exact", "thesis")
-
 
 @job_command(
     epilog="Example: epochcast advise resnet50 --device V100 --host-memory 128GiB --cpus 16 --loader-seconds 8ms",
     needs=(("device",),),
     leave_out=("batch", "global_batch", "workers", "prefetch"),
+    request=AdviseRequest,
     dataset="A name of `epochcast datasets`: how much is read and cached.",
 )
 def advise(
     arguments: JobArguments,
-    host_memory: Annotated[str | None, typer.Option(help="Memory of a node, like 128GiB.")] = None,
-    disk: Annotated[
-        str | None, typer.Option(help="How fast a node reads from disk, like 500MB/s (default: no limit).")
-    ] = None,
+    request: AdviseRequest,
     loader: Annotated[
         str | None,
         typer.Option(help="Measure your own loader on this host: pkg.module:make_loader or file.py:make_loader."),
@@ -39,42 +36,32 @@ def advise(
         bool, typer.Option("--probe", help="Run real steps at two batches, and solve the thesis' memory equations.")
     ] = False,
     probe_batches: Annotated[str, typer.Option(help="The two batches of --probe.")] = "10,50",
-    rule: Annotated[str, typer.Option(help="exact, or thesis: also show the thesis' formulas.")] = "exact",
-    max_batch: Annotated[int | None, typer.Option(help="No larger batch than this per GPU.")] = None,
     explain: Explain = False,
     wide: Wide = False,
     as_json: Json = False,
 ) -> int:
     """Recommend a batch size and data loader workers. Names the bottleneck."""
     from epochcast import api
-    from epochcast.units import parse_bytes, parse_rate
 
-    if rule not in RULES:
-        raise UnknownName("rule", rule, RULES)
     if "loader_seconds" in arguments.typed and (loader is not None or probe_loader):
         raise BadInput(
             "give the loader's time (--loader-seconds) or have it measured (--loader, --probe-loader), not both"
         )
-    if max_batch is not None and max_batch < 1:
-        raise BadInput(f"--max-batch must be at least 1, got {max_batch}")
     batches = _two_batches(probe_batches)
     measured_loader = _measured_loader(loader) if loader is not None or probe_loader else None
     answer = api.advise(
         arguments.model,
-        **arguments.options,
-        config=None,
-        host_memory_bytes=None if host_memory is None else parse_bytes(host_memory),
-        disk_bytes_per_second=None if disk is None else parse_rate(disk),
+        request=request,
         loader=None if measured_loader is None else measured_loader.service(),
-        most_batch=max_batch,
-        with_thesis=rule == "thesis",
+        config=None,
+        **arguments.options,
     )
     body: dict[str, Any] = answer.as_dict()
-    memory_bytes = answer.request.placement.device.memory_bytes
+    memory_bytes = answer.problem.placement.device.memory_bytes
     if measured_loader is not None:
         body["loader"] = {**body.get("loader", {}), **measured_loader.as_dict()}
     if probe:
-        body["probe"] = _probed_memory(arguments.model, answer.request.job, batches, memory_bytes)
+        body["probe"] = _probed_memory(arguments.model, answer.problem.job, batches, memory_bytes)
 
     def view() -> Any:
         from rich.console import Group

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.errors import BadInput, OverLimit
 from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
 from epochcast.surfaces.cli.job_flags import GivenOptions, options_command
@@ -18,55 +19,35 @@ NOT_COMPARABLE = 5
 """The exit code where a limit cannot be checked: the lock is of another epochcast."""
 
 
-@options_command(epilog="Example: epochcast diff resnet50 resnet101 --device A100 --batch 64 --max-time-increase 5%")
+@options_command(
+    epilog="Example: epochcast diff resnet50 resnet101 --device A100 --batch 64 --max-time-increase 5%",
+    request=DiffRequest,
+)
 def diff(
     given: GivenOptions,
+    request: DiffRequest,
     base: Annotated[
         str | None,
         typer.Argument(help="A model, or job:NAME of epochcast.toml. With --base or --lock: what is compared."),
     ] = None,
     head: Annotated[str | None, typer.Argument(help="The model or job:NAME to compare it with.")] = None,
-    base_revision: Annotated[
-        str | None, typer.Option("--base", help="Compare with this git revision instead, like main.")
-    ] = None,
-    head_revision: Annotated[
-        str | None, typer.Option("--head", help="The other git revision; without it, the working tree.")
-    ] = None,
     lock: Annotated[
         bool, typer.Option("--lock", help="Compare with epochcast.lock: job:NAME, or all jobs of epochcast.toml.")
     ] = False,
     accept: Annotated[
         bool, typer.Option("--accept", help="With --lock: write the forecasts of now into epochcast.lock.")
     ] = False,
-    max_time_increase: Annotated[
-        str | None, typer.Option(help="Exit code 3 if the job takes this much longer, like 5%.")
-    ] = None,
-    max_cost_increase: Annotated[
-        str | None, typer.Option(help="Exit code 3 if it costs this much more, like 5%.")
-    ] = None,
-    max_memory_increase: Annotated[
-        str | None, typer.Option(help="Exit code 3 if it needs this much more memory, like 10%.")
-    ] = None,
-    max_memory: Annotated[
-        str | None, typer.Option(help="Exit code 3 if the head needs more memory than this, like 40GiB.")
-    ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a comment for a pull request into this file.")] = None,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     explain: Explain = False,
     as_json: Json = False,
 ) -> int:
     """Compare time, memory and cost of two versions. Lists the layers responsible."""
-    from epochcast.decide.diff.change_limits import Allowed
     from epochcast.decide.diff.diff_compare import DiffSession
     from epochcast.decide.diff.side_reference import DiffQuestion
 
-    allowed = Allowed(
-        time_increase=_fraction("--max-time-increase", max_time_increase),
-        cost_increase=_fraction("--max-cost-increase", max_cost_increase),
-        memory_increase=_fraction("--max-memory-increase", max_memory_increase),
-        most_memory_bytes=_bytes("--max-memory", max_memory),
-    )
-    comparison = DiffSession(DiffQuestion(given.options, given.config), allowed, profile)
+    comparison = DiffSession(DiffQuestion(given.options, given.config), request.limits, profile)
+    base_revision, head_revision = request.base_revision, request.head_revision
     _check(base, head, (base_revision, head_revision), lock, accept)
     if markdown is not None and not markdown.parent.is_dir():
         raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
@@ -131,16 +112,16 @@ def _accept(comparison: "DiffSession", references: Sequence[str], as_json: bool)
     from epochcast.decide.diff.side_reference import JOB
 
     path, names = _lock_path(), [name.removeprefix(JOB) for name in _jobs()]
-    asked = [check_reference(each).removeprefix(JOB) for each in references] or names
-    sides = {name: comparison.now(f"{JOB}{name}") for name in asked}
+    accepted = [check_reference(each).removeprefix(JOB) for each in references] or names
+    sides = {name: comparison.now(f"{JOB}{name}") for name in accepted}
     before = read_lock(path).jobs if references and path.is_file() else {}
-    kept = Lock({name: locked for name, locked in before.items() if name in names})
-    kept.accepting(sides).write(path)
+    lock = Lock({name: locked for name, locked in before.items() if name in names})
+    lock.accepting(sides).write(path)
 
     def view() -> Any:
-        return f"{path.name}: accepted {', '.join(asked)}"
+        return f"{path.name}: accepted {', '.join(accepted)}"
 
-    show({"file": str(path), "accepted": asked}, as_json, view)
+    show({"file": str(path), "accepted": accepted}, as_json, view)
     return 0
 
 
@@ -170,27 +151,3 @@ def _answer(
     if any(answer.allowed and not answer.is_comparable for answer in every):
         return NOT_COMPARABLE
     return OverLimit.exit_code if exceeded else 0
-
-
-def _fraction(flag: str, text: str | None) -> float | None:
-    from epochcast.units import parse_fraction
-
-    if text is None:
-        return None
-    fraction: float = _parsed(flag, text, parse_fraction)
-    if fraction > 1 and "%" not in text:  # as a fraction, 5 would let everything pass
-        raise BadInput(f"{flag}: {text!r} is {100 * fraction:.0f} %; write {text.strip()}% or {100 * fraction:.0f}%")
-    return fraction
-
-
-def _bytes(flag: str, text: str | None) -> int | None:
-    from epochcast.units import parse_bytes
-
-    return None if text is None else _parsed(flag, text, parse_bytes)
-
-
-def _parsed(flag: str, text: str, parse: Any) -> Any:
-    try:
-        return parse(text)
-    except BadInput as error:
-        raise BadInput(f"{flag}: {error}") from None

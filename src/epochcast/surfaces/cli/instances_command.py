@@ -42,12 +42,20 @@ def instances(
         return 0
     from epochcast.base.current_time import now
     from epochcast.decide.plan.offers import rentable
-    from epochcast.decide.scaling import names_in
     from epochcast.hardware.machines import instances as all_instances
+    from epochcast.units import parse_names
 
     every = sorted({one.cloud for one in all_instances()})
+    named = {
+        option: parse_names(text)
+        for option, text in (("clouds", clouds), ("devices", devices), ("regions", regions))
+        if text is not None
+    }
     rows = rentable(
-        clouds=names_in(clouds) or every, devices=names_in(devices), regions=names_in(regions), any_host=True
+        clouds=named.get("clouds", every),
+        devices=named.get("devices", ()),
+        regions=named.get("regions", ()),
+        any_host=True,
     )
     today = now().date()
 

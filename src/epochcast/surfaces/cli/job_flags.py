@@ -1,6 +1,7 @@
-"""The options of a job and of where it runs, as arguments of a command. They are declared in `Job` and `Where`.
+"""The options of a job, of where it runs and of a verb's request, as flags of a command.
 
-The first parameter of a command is a `JobArguments`. `job_command` adds MODEL, `--job` and the options to the command,
+They are declared in `Job`, `Where` and the request (`PlanRequest`, …). The first parameter of a command is a
+`JobArguments`, the second its request if it has one. `job_command` adds MODEL, `--job` and the flags to the command,
 and passes on what was given. With `--job NAME` the options of that job in `epochcast.toml` are used; options on the
 command line override them.
 """
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.models import ArgumentInfo
 
-from epochcast.base.options import Option
+from epochcast.base.options import Option, options_of
 from epochcast.describe.capture.capture_listeners import shown_by
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.job import JOB_OPTIONS, without_replaced
@@ -75,15 +77,20 @@ def job_command(
     needs: Sequence[tuple[str, ...]] = (),
     leave_out: Sequence[str] = (),
     with_place: bool = True,
+    request: type | None = None,
+    parsers: Mapping[str, Callable[[str], Any]] | None = None,
     app: typer.Typer = app,
     group: str = "",
     **help_texts: str,
 ) -> Callable[[Function], Function]:
     """Register a command about a job. Of each of `needs` it requires one option; `leave_out` are those that it does not
-    take. `group` is the command it belongs to, with its `app`; `help_texts` replace the help of an option.
+    take. `request` is the class of the verb's own options, `parsers` read some of them in another way. `group` is the
+    command it belongs to, with its `app`; `help_texts` replace the help of an option.
     """
+    own_flags = RequestFlags(request, parsers or {}, help_texts)
+    help_texts = {**own_flags.help_of_job, **help_texts}
     declared = {**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})}
-    flags = {name: option for name, option in declared.items() if name not in leave_out}
+    flags = {name: option for name, option in declared.items() if name not in (*leave_out, *own_flags.flags)}
 
     def register(command: Function) -> Function:
         path = f"epochcast {group} {command.__name__}" if group else f"epochcast {command.__name__}"
@@ -101,12 +108,13 @@ def job_command(
             for names in absent:
                 _answer_script(job_arguments.model, absent)
                 raise missing(f"option '{flags[names[0]].command_flag}'")
+            requests = own_flags.read(arguments)
             with user_prints_to_stderr(), telling(job_arguments.notes), shown_by(capture_clock):
-                return command(job_arguments, **arguments)
+                return command(job_arguments, *requests, **arguments)
 
-        own = list(signature(command, eval_str=True).parameters.values())[1:]
         options = (_parameter(option, help_texts.get(name)) for name, option in flags.items())
-        add_command(run, command, [*_LEADING, *options, *own], epilog=epilog, app=app)
+        parameters = [*_LEADING, *options, *own_flags.parameters, *_command_parameters(command, request)]
+        add_command(run, command, parameters, epilog=epilog, app=app)
         return command
 
     return register
@@ -123,25 +131,98 @@ def add_command(
     app.command(name=command.__name__, epilog=epilog, cls=GroupedCommand, rich_help_panel=FORECASTS)(run)
 
 
-def options_command(*, epilog: str, leave_out: Sequence[str] = ()) -> Callable[[Function], Function]:
+def options_command(*, epilog: str, request: type) -> Callable[[Function], Function]:
     """Register a command that has arguments of its own instead of MODEL, and the options of jobs: its first parameter
-    is a `GivenOptions`.
+    is a `GivenOptions`, the second its request.
     """
-    flags = {name: option for name, option in {**JOB_FLAGS, **PLACE_FLAGS}.items() if name not in leave_out}
+    own_flags = RequestFlags(request)
+    flags = {**JOB_FLAGS, **PLACE_FLAGS}
 
     def register(command: Function) -> Function:
         def run(**arguments: Any) -> int:
             typed = _typed(flags, {name: arguments.pop(name) for name in flags})
             config = tuple(arguments.pop("config") or ())
+            requests = own_flags.read(arguments)
             with user_prints_to_stderr(), shown_by(capture_clock):
-                return command(GivenOptions(typed, config), **arguments)
+                return command(GivenOptions(typed, config), *requests, **arguments)
 
-        own = list(signature(command, eval_str=True).parameters.values())[1:]
+        own = _command_parameters(command, request)
+        arguments = [parameter for parameter in own if _is_argument(parameter)]
+        others = [parameter for parameter in own if not _is_argument(parameter)]
         options = [_parameter(option, None) for option in flags.values()]
-        add_command(run, command, [_CONFIG, *options, *own], epilog=epilog)
+        parameters = [_CONFIG, *options, *arguments, *own_flags.parameters, *others]
+        add_command(run, command, parameters, epilog=epilog)
         return command
 
     return register
+
+
+def _command_parameters(command: Function, request: type | None) -> list[Parameter]:
+    """The parameters of a command behind its job and its request."""
+    return list(signature(command, eval_str=True).parameters.values())[1 + (request is not None) :]
+
+
+def _is_argument(parameter: Parameter) -> bool:
+    return any(isinstance(each, ArgumentInfo) for each in parameter.annotation.__metadata__)
+
+
+class RequestFlags:
+    """The flags of a verb's request: those of its options that the command line has."""
+
+    def __init__(
+        self,
+        request: type | None,
+        parsers: Mapping[str, Callable[[str], Any]] | None = None,
+        help_texts: Mapping[str, str] | None = None,
+    ) -> None:
+        self._request, parsers, help_texts = request, parsers or {}, help_texts or {}
+        options = () if request is None else options_of(request)
+        self.flags = {
+            option.name: replace(
+                option,
+                parse=parsers.get(option.name, option.parse),
+                help=help_texts.get(option.name, option.help),
+            )
+            for option in options
+            if option.flag is not None
+        }
+        # An option that has another meaning in this verb, and the flag of the job's.
+        self.help_of_job = {option.name: option.help for option in options if option.flag is None}
+        REQUEST_FLAGS.update({name: option.command_flag for name, option in self.flags.items()})
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """A parameter of the command for each flag; the default is shown as it would be typed."""
+        return [_request_parameter(option) for option in self.flags.values()]
+
+    def read(self, arguments: dict[str, Any]) -> tuple[Any, ...]:
+        """The request that was typed, taken out of the arguments; nothing where the verb has none."""
+        given = {name: arguments.pop(name) for name in self.flags}
+        if self._request is None:
+            return ()
+        return (self._request(**_typed(self.flags, given)),)
+
+
+REQUEST_FLAGS: dict[str, str] = {}
+"""How the command line spells the options of requests, by their names."""
+
+
+def _request_parameter(option: Option) -> Parameter:
+    default = option.default_text
+    kind: Any = str | None
+    if option.type is bool and option.parse is None:
+        kind, default = bool, option.default
+    elif option.type == tuple[str, ...] and option.parse is None:
+        kind = list[str] | None
+    elif option.parse is None:
+        kind, default = option.type | None, option.default
+    spelt = typer.Option(option.command_flag, help=option.help)
+    return Parameter(
+        option.name,
+        Parameter.KEYWORD_ONLY,
+        default=Parameter.empty if option.is_required else default,
+        annotation=Annotated[kind, spelt],
+    )
 
 
 def with_words(arguments: Sequence[str]) -> list[str]:
@@ -287,9 +368,8 @@ def _parsed(option: Option, value: Any) -> Any:
         return option.read(value)
     except BadInput as error:
         text = str(error)
-        raise BadInput(
-            option.command_flag + text.removeprefix(option.name) if text.startswith(option.name) else text
-        ) from None
+        is_named = text.startswith(option.name)
+        raise BadInput(option.command_flag + (text.removeprefix(option.name) if is_named else f": {text}")) from None
 
 
 def save_job(name: str, job_arguments: JobArguments, file: Path | None = None) -> Path:

@@ -80,7 +80,7 @@ def _title(answer: Advice) -> str:
 
 
 def _rows(answer: Advice) -> Cells:
-    max_batch, placement = answer.max_batch, answer.request.placement
+    max_batch, placement = answer.max_batch, answer.problem.placement
     yield (
         "largest batch",
         f"{max_batch.safe:,}",
@@ -97,7 +97,7 @@ def _rows(answer: Advice) -> Cells:
     choice, fastest = answer.solution.smallest, answer.solution.fastest
     total = f"{choice.batch * placement.replicas:,} in total; " if placement.gpus > 1 else ""
     yield "batch per GPU" if total else "batch", f"{choice.batch:,}", "", f"{total}{_batch_remark(choice, fastest)}"
-    workers = f"{choice.feed.workers * answer.request.ranks} per node; " if answer.request.ranks > 1 else ""
+    workers = f"{choice.feed.workers * answer.problem.ranks} per node; " if answer.problem.ranks > 1 else ""
     prefetch = f"prefetch {choice.feed.prefetch}" if choice.feed.workers else "loaded by the training process"
     yield "workers", f"{choice.feed.workers}", "", f"{workers}{prefetch}"
     data = answer.data
@@ -106,7 +106,7 @@ def _rows(answer: Advice) -> Cells:
     wait = show_seconds(choice.step.parts.exposed_input)
     yield "waiting for data", f"{choice.stall_fraction:.1%}", "", f"{wait} per step"
     yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{of_memory}: {answer.memory_verdict}"
-    host_bytes = answer.request.host.memory_bytes
+    host_bytes = answer.problem.host.memory_bytes
     of_host_memory = f"of {show_bytes(host_bytes)} per node" if host_bytes < float("inf") else "per node"
     yield "host memory", show_bytes(choice.feed.host_bytes), "", of_host_memory
 

@@ -1,5 +1,7 @@
-"""What can be asked over HTTP: the verbs, each with its options. Those of a job are declared in `Job` and `Where`; the
-few that belong to a verb alone are declared here. The OpenAPI document and the form of the page follow from both.
+"""What can be asked over HTTP: the verbs, each with its options.
+
+Options of a job are declared in `Job` and `Where`, those of a verb in its request (`PlanRequest`, …). The OpenAPI
+document and the form of the page follow from them.
 
 What would read a file of the server or run code is not among them.
 """
@@ -8,91 +10,87 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.base.options import Option
-from epochcast.errors import BadInput, UnknownOption
-from epochcast.predict.forecast.job import JOB_OPTIONS, without_replaced
+from epochcast.base.options import Option, check_names, options_of
+from epochcast.decide.advise.advise_request import AdviseRequest
+from epochcast.decide.diff.diff_request import DIFF_OPTIONS
+from epochcast.decide.plan.plan_request import PlanRequest
+from epochcast.decide.scaling_request import ScalingRequest
+from epochcast.errors import BadInput
+from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.job_file import schema_of
 from epochcast.predict.forecast.where import PLACE_OPTIONS
-from epochcast.units import parse_bytes, parse_seconds
 
-# Options that say something of a live object or of the caller's own files.
-_NOT_HERE = ("reference", "fingerprint")
-_JOB = {one.name: one for one in JOB_OPTIONS if one.name not in _NOT_HERE}
-_PLACE = {one.name: one for one in PLACE_OPTIONS}
-_TEXTS, _COUNTS = tuple[str, ...], tuple[int, ...]
+# Options about a live object, the caller's own files or the git repository of the server.
+_NOT_HERE = ("reference", "fingerprint", "base_revision", "head_revision")
+
+
+def _offered(options: tuple[Option, ...]) -> dict[str, Option]:
+    return {option.name: option for option in options if option.name not in _NOT_HERE}
+
 
 DRAW = Option("draw", bool, False, "Answer with a chart, too: a Vega-Lite specification under `chart`.")
-_GPU_COUNTS = Option("gpus", _COUNTS, None, "Numbers of GPUs, like [1, 2, 4, 8].", example="[1, 2, 4, 8]")
-
-_ADVISE = (
-    Option("host_memory_bytes", float, None, "Memory of a node, like 128GiB.", "bytes", above=0, parse=parse_bytes),
-    Option("most_batch", int, None, "No batch is larger.", least=1),
-)
-_SCALING = (
-    _GPU_COUNTS,
-    Option("regime", str, "weak", "weak, strong or both."),
-    Option("allreduce", _TEXTS, (), "Collectives to compare, like ['nccl', 'ring'].", example="['ring']"),
-    Option("gpus_per_node", int, None, "GPUs of a node.", least=1),
-    DRAW,
-)
-_PLAN = (
-    _GPU_COUNTS,
-    Option("deadline_seconds", float, None, "The cheapest by then, like 6h.", "seconds", above=0, parse=parse_seconds),
-    Option("budget_dollars", float, None, "The fastest for at most this.", "dollars", above=0),
-    Option("objective", str, None, "cheapest, fastest or knee."),
-    Option("clouds", _TEXTS, (), "Only these clouds.", example="['aws']"),
-    Option("devices", _TEXTS, (), "Only these devices.", example="['A100']"),
-    Option("regions", _TEXTS, (), "Only these regions.", example="['europe']"),
-    Option("strategies", _TEXTS, (), "Only these strategies.", example="['ddp', 'zero3']"),
-    Option("spot", float, None, "Spot prices, with so many interruptions per hour and machine.", least=0),
-    DRAW,
-)
+DIFF_LIMITS: Mapping[str, Option] = _offered(DIFF_OPTIONS)
 
 
 @dataclass(frozen=True)
 class Verb:
-    """One question: its own options, and whether those of a place are taken. `leaves` are options it sets itself."""
+    """One question: the class of its own options, whether those of a place are taken, and whether it draws a chart."""
 
     name: str
     about: str
-    own: tuple[Option, ...] = ()
+    request: type | None = None
     has_place: bool = True
-    leaves: tuple[str, ...] = ()
+    draws: bool = False
 
     @property
     def options(self) -> dict[str, Option]:
         """All that may be asked, by name."""
-        given = {**_JOB, **(_PLACE if self.has_place else {})}
-        kept = {name: one for name, one in given.items() if name not in self.leaves}
-        return {**kept, **{one.name: one for one in self.own}}
+        place = PLACE_OPTIONS if self.has_place else ()
+        own = () if self.request is None else options_of(self.request)
+        return _offered((*JOB_OPTIONS, *place, *own, *((DRAW,) if self.draws else ())))
 
     def read(self, asked: object) -> dict[str, Any]:
         """The options of a request, checked; text is read as the command line reads it."""
         if not isinstance(asked, Mapping):
             raise BadInput(f"a {self.name} is asked with an object of options, got {type(asked).__name__}")
-        known = self.options
-        for name in asked:
-            if name not in known:
-                raise UnknownOption(str(name), known)
-        found = {name: known[name].read(value) for name, value in asked.items() if value is not None}
-        if "model" not in found:
+        options = read_options(asked, self.options)
+        if "model" not in options:
             raise BadInput(f"a {self.name} needs a model: a name of /api/v1/models, or an upload")
-        check_plain(found)
-        return found
+        check_plain(options)
+        return options
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of a request."""
-        properties = {name: schema_of(one) for name, one in self.options.items()}
-        return {"type": "object", "additionalProperties": False, "required": ["model"], "properties": properties}
+        required = [name for name, option in self.options.items() if option.is_required]
+        properties = {name: schema_of(option) for name, option in self.options.items()}
+        return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
+
+
+def read_options(asked: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
+    """The values of a request, checked; text is read as the command line reads it. Null is an option not given."""
+    check_names(map(str, asked), options)
+    return {name: options[name].read(value) for name, value in asked.items() if value is not None}
+
+
+def diff_schema() -> dict[str, Any]:
+    """The JSON schema of a comparison: two jobs, and the limits of the change."""
+    side = VERBS["forecast"].schema()
+    limits = {name: schema_of(option) for name, option in DIFF_LIMITS.items()}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["base", "head"],
+        "properties": {"base": side, "head": side, **limits},
+    }
 
 
 VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (
-        Verb("forecast", "How long a job takes, what it needs and what it costs.", (DRAW,)),
-        Verb("advise", "Largest and best batch, loader workers, the bottleneck.", _ADVISE),
-        Verb("scaling", "One job at several numbers of GPUs.", _SCALING, leaves=("gpus", "allreduce")),
-        Verb("plan", "What to rent: every offer by time and cost, and the one to choose.", _PLAN, has_place=False),
+        Verb("forecast", "How long a job takes, what it needs and what it costs.", draws=True),
+        Verb("advise", "Largest and best batch, loader workers, the bottleneck.", AdviseRequest),
+        Verb("scaling", "One job at several numbers of GPUs.", ScalingRequest, draws=True),
+        Verb("plan", "What to rent: every offer by time and cost, and the one to choose.", PlanRequest, False, True),
         Verb("inspect", "What a model is made of, layer by layer.", has_place=False),
     )
 }
@@ -128,8 +126,3 @@ def check_model(model: str) -> None:
     is_config_path = kind == "hf" and bool(colon) and "(" not in rest and not rest.isidentifier()
     if model.lower().endswith((*FILE_ENDINGS, ".ipynb")) or model.startswith("/") or is_path or is_config_path:
         raise BadInput(f"{model!r} is a file; upload it first (POST /api/v1/uploads), files of the server are not read")
-
-
-def replaced(before: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with others laid over them; those that say the same in another way are taken back."""
-    return {**without_replaced(before, later), **later}

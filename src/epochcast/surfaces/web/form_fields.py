@@ -92,14 +92,14 @@ def _input(one: Option) -> Markup:
     )
     choices = _CHOICES.get(one.name)
     if choices is not None:
-        told = Markup("").join(Markup("<option>{}</option>").format(choice) for choice in ("", *choices()))
-        return Markup("<select {}>{}</select>").format(common, told)
+        listed = Markup("").join(Markup("<option>{}</option>").format(choice) for choice in ("", *choices()))
+        return Markup("<select {}>{}</select>").format(common, listed)
     if one.type is bool and not one.words:
         checked = Markup(" checked") if one.default else Markup("")
         return Markup('<input type="checkbox" {}{}>').format(common, checked)
-    known = Markup(' list="{}" spellcheck="false"').format(LISTS[one.name]) if one.name in LISTS else Markup("")
+    names = Markup(' list="{}" spellcheck="false"').format(LISTS[one.name]) if one.name in LISTS else Markup("")
     plain = "" if one.default in (None, (), False) else str(one.default)
-    text = Markup('<input type="text" {}{} placeholder="{}" maxlength="2000">').format(common, known, plain)
+    text = Markup('<input type="text" {}{} placeholder="{}" maxlength="2000">').format(common, names, plain)
     if one.name not in SLIDERS:
         return text
     number = Markup('<input type="number" {} min="1" placeholder="{}">').format(common, plain)

@@ -1,9 +1,10 @@
-"""How routes are described in the OpenAPI document: bodies by their schemas, and the problems each may end in."""
+"""How routes are described in the OpenAPI document: requests and answers by their schemas, and problems."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from epochcast.base.record import Record
 from epochcast.surfaces.web.problems import MEDIA_TYPE
 
 _PROBLEM = {
@@ -39,3 +40,39 @@ def file_request() -> dict[str, Any]:
     """A body that is a file."""
     content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def with_answers(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the schema of what each verb answers; made when somebody asks for the document."""
+    from epochcast import api
+
+    answers: Mapping[str, type] = {
+        "forecast": api.Forecast,
+        "advise": api.Advice,
+        "scaling": api.Scaling,
+        "plan": api.Plan,
+        "inspect": api.Inspection,
+        "diff": api.Diff,
+    }
+    for verb, answer in answers.items():
+        if issubclass(answer, Record):
+            content = document["paths"][f"/api/v1/{verb}"]["post"]["responses"]["200"]["content"]
+            content["application/json"]["schema"] = _inlined(answer.json_schema())
+    return document
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema with its definitions in place of references to them."""
+    definitions = schema.get("$defs", {})
+
+    def inlined(part: Any) -> Any:
+        if isinstance(part, list):
+            return [inlined(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return inlined(definitions[part["$ref"].removeprefix("#/$defs/")])
+        return {key: inlined(value) for key, value in part.items() if key != "$defs"}
+
+    whole: dict[str, Any] = inlined(schema)
+    return whole

@@ -10,6 +10,7 @@ from epochcast.surfaces.web import catalogue_routes as names
 from epochcast.surfaces.web import evidence, pages, problems, queue_routes
 from epochcast.surfaces.web import run_routes as runs
 from epochcast.surfaces.web import verb_routes as asking
+from epochcast.surfaces.web.openapi import with_answers
 from epochcast.surfaces.web.request_guard import Guard
 from epochcast.surfaces.web.server_settings import ServerSettings
 from epochcast.surfaces.web.server_state import make_running
@@ -41,5 +42,7 @@ def make_app(settings: ServerSettings) -> FastAPI:
     for part in (runs, asking, queue_routes, names, evidence, pages):  # what is asked most often is looked for first
         app.include_router(part.router)
     app.include_router(names.itself)
+    describe = app.openapi
+    setattr(app, "openapi", lambda: with_answers(describe()))  # noqa: B010
     app.add_middleware(Guard, limits=settings.limits, metrics=running.metrics)
     return app

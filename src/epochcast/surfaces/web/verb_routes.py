@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from epochcast.surfaces.web.api_verbs import UPLOAD, VERBS, Verb
+from epochcast.surfaces.web.api_verbs import UPLOAD, VERBS, Verb, diff_schema
 from epochcast.surfaces.web.dependencies import Reader, State, Writer
 from epochcast.surfaces.web.openapi import file_request, json_request, problems
 from epochcast.surfaces.web.problems import Problem
@@ -42,25 +42,20 @@ def _add(verb: Verb) -> None:
 for _verb in VERBS.values():
     _add(_verb)
 
-_SIDE = VERBS["forecast"].schema()
-
 
 @router.post(
     "/diff",
     summary="What changes from one job to another at the same place.",
     responses=problems(),
     openapi_extra=json_request(
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["base", "head"],
-            "properties": {"base": _SIDE, "head": _SIDE},
-        },
+        diff_schema(),
         {"base": {"model": "resnet50", "device": "A100", "batch": 64}, "head": _EXAMPLES["forecast"]},
     ),
 )
 async def diff(request: Request, running: State, caller: Reader) -> Response:
-    """Two objects of options, `base` and `head`; their devices, GPUs and the like must be the same."""
+    """Two objects of options, `base` and `head`; their devices, GPUs and the like must be the same. The
+    other options are limits of the change: `exceeded` has those that it does not keep.
+    """
     asked = await json_body(request, running.settings.limits.request_bytes)
     return json_text(await running.answers.answer("diff", asked, caller.project))
 

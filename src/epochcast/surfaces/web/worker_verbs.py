@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from epochcast import api
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.session import Session
 from epochcast.surfaces.web.answer_cache import PROJECT
-from epochcast.surfaces.web.api_verbs import UPLOAD, VERBS
+from epochcast.surfaces.web.api_verbs import DIFF_LIMITS, DRAW, UPLOAD, VERBS, read_options
 from epochcast.surfaces.web.history_worker import predicted
 from epochcast.surfaces.web.queue_worker import kept_queue, sent_queue, simulated
 from epochcast.surfaces.web.uploads import stored_reference, summary_of
@@ -37,23 +38,22 @@ class Answering:
         return _ANSWERS[verb](self._read(verb, asked, project), self._session)
 
     def _read(self, verb: str, asked: Mapping[str, Any], project: str) -> dict[str, Any]:
-        found = VERBS[verb].read(asked)
-        if found["model"].startswith(UPLOAD):
-            found["model"] = stored_reference(self._uploads, project, found["model"].removeprefix(UPLOAD))
-        return found
+        options = VERBS[verb].read(asked)
+        if options["model"].startswith(UPLOAD):
+            options["model"] = stored_reference(self._uploads, project, options["model"].removeprefix(UPLOAD))
+        return options
 
     def _diff(self, asked: Mapping[str, Any], project: str) -> Answer:
-        if set(asked) - {"base", "head"} or not {"base", "head"} <= set(asked):
+        if not {"base", "head"} <= set(asked):
             raise BadInput("a diff is asked with two objects of options: base and head")
+        limits = read_options({name: asked[name] for name in asked if name not in ("base", "head")}, DIFF_LIMITS)
         sides = [self._read("forecast", asked[side] or {}, project) for side in ("base", "head")]
-        jobs = []
         for side in sides:
-            side.pop("draw", None)
-            jobs.append(_job_and_place(side))
-        (base, place), (head, other) = jobs
+            side.pop(DRAW.name, None)
+        (base, place), (head, other) = map(_job_and_place, sides)
         if place != other:
             raise BadInput("a diff compares two jobs at one place: device, gpus and the like must be the same")
-        return api.diff(base, head, session=self._session, **place).as_dict()
+        return api.diff(base, head, session=self._session, **place, **limits).as_dict()
 
 
 def _job_and_place(options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -65,52 +65,31 @@ def _job_and_place(options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return Job(**own), {name: value for name, value in options.items() if name in places}
 
 
-def _forecast(asked: dict[str, Any], session: Session) -> Answer:
-    draw = asked.pop("draw", False)
-    answer = api.forecast(asked.pop("model"), config=None, session=session, **asked)
-    told: Answer = answer.as_dict()
-    if draw:
-        from epochcast.surfaces import charts
-
-        told["chart"] = _chart(charts.memory_timeline(answer))
-    return told
+def _with_chart(verb: Callable[..., Any], asked: dict[str, Any], session: Session) -> Answer:
+    is_drawn = asked.pop(DRAW.name, False)
+    answer = verb(asked.pop("model"), config=None, session=session, **asked)
+    body: Answer = answer.as_dict()
+    chart = _chart(answer) if is_drawn else None
+    return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
 
 
-def _advise(asked: dict[str, Any], session: Session) -> Answer:
-    return api.advise(asked.pop("model"), config=None, session=session, **asked).as_dict()
+def _chart(answer: object) -> Any:
+    """The chart of an answer; None where there is nothing to draw."""
+    from epochcast.surfaces import charts
 
-
-def _scaling(asked: dict[str, Any], session: Session) -> Answer:
-    draw = asked.pop("draw", False)
-    if "gpus" not in asked:
-        raise BadInput("scaling needs gpus, the numbers to compare, such as [1, 2, 4, 8]")
-    answer = api.scaling(asked.pop("model"), config=None, session=session, **asked)
-    told: Answer = answer.as_dict()
-    if draw:
-        from epochcast.surfaces import charts
-
-        told["chart"] = _chart(charts.scaling(answer))
-    return told
-
-
-def _plan(asked: dict[str, Any], session: Session) -> Answer:
-    draw = asked.pop("draw", False)
-    answer = api.plan(asked.pop("model"), config=None, session=session, **asked)
-    told: Answer = answer.as_dict()
-    if draw and answer.candidates:
-        from epochcast.surfaces import charts
-
-        told["chart"] = _chart(charts.plan(answer))
-    return told
+    match answer:
+        case api.Forecast():
+            return charts.memory_timeline(answer)
+        case api.Scaling():
+            return charts.scaling(answer)
+        case api.Plan() if answer.candidates:
+            return charts.plan(answer)
+    return None
 
 
 def _inspect(asked: dict[str, Any], session: Session) -> Answer:
     model, taken = asked.pop("model"), ("input_shape", "aux")
     return api.inspect(model, **{name: value for name, value in asked.items() if name in taken}).as_dict()
-
-
-def _chart(chart: Any) -> Any:
-    return json.loads(chart.to_json())
 
 
 def _summary(asked: Mapping[str, Any]) -> Answer:
@@ -126,9 +105,9 @@ _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
 }
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
-    "forecast": _forecast,
-    "advise": _advise,
-    "scaling": _scaling,
-    "plan": _plan,
+    "forecast": partial(_with_chart, api.forecast),
+    "advise": partial(_with_chart, api.advise),
+    "scaling": partial(_with_chart, api.scaling),
+    "plan": partial(_with_chart, api.plan),
     "inspect": _inspect,
 }

@@ -1,6 +1,5 @@
 """What is asked of a plan beside job and offers: how the batch may change, what else is tried, what else is paid."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -73,7 +72,7 @@ def policy_of(name: str | None, batch: int | None, most: int | None) -> BatchPol
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanTerms:
     """Everything beside job, offers and limits. A `policy` of None takes the job's own batch."""
 
     policy: BatchPolicy | None = None
@@ -117,7 +116,7 @@ class PlanOptions:
         return tuple((variant, changed) for changed, variant in found.items())
 
 
-NOTHING_ELSE = PlanOptions()
+NO_TERMS = PlanTerms()
 
 
 def what_if_in(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -133,19 +132,6 @@ def what_if_in(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
             raise UnknownName("option to try", name, AXES)
         axes[name] = (*axes.get(name, ()), *names)
     return tuple(axes.items())
-
-
-def augment_epochs_in(text: str) -> tuple[tuple[int, int], ...]:
-    """Copies with their epochs as they are typed: 1:100,4:45,16:25."""
-    found: list[tuple[int, int]] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,6})\s*[:=]\s*(\d{1,6})\s*", part)
-        if match is None or not (int(match[1]) and int(match[2])):
-            raise BadInput(f"copies and their epochs are written 1:100,4:45,16:25; got {text!r}")
-        if int(match[1]) in dict(found):
-            raise BadInput(f"epochs with {int(match[1])} copies are given twice: {text!r}")
-        found.append((int(match[1]), int(match[2])))
-    return tuple(found)
 
 
 def _augmented(value: str) -> dict[str, int]:

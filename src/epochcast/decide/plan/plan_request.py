@@ -1,0 +1,240 @@
+"""What `plan` is asked beside its job. Flags, keywords of `ec.plan` and the web API follow from the fields."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from epochcast.base.options import Option, check_fields, option, options_of
+from epochcast.errors import BadInput
+from epochcast.predict.forecast.where import PLACE_OPTIONS
+from epochcast.units import parse_bytes, parse_names, parse_seconds
+
+if TYPE_CHECKING:
+    from epochcast.decide.plan.choice import PlanLimits
+    from epochcast.decide.plan.offers import Offer
+    from epochcast.decide.plan.plan_terms import PlanTerms
+    from epochcast.decide.plan.spot import Spot
+
+# Up to two of the largest machines that most clouds have.
+OFFERED_GPUS = (1, 2, 4, 8, 16)
+_STRATEGIES = next(one.help for one in PLACE_OPTIONS if one.name == "strategy")
+
+
+def _gpu_counts(text: str) -> tuple[int, ...]:
+    from epochcast.decide.plan.offers import gpu_counts
+
+    return gpu_counts(text)
+
+
+def _number_text(value: object) -> str | None:
+    """A critical batch may be given as a number."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def parse_augment_epochs(text: str) -> dict[int, int]:
+    """Copies of each sample with their epochs: 1:100,4:45,16:25."""
+    epochs: dict[int, int] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,6})\s*[:=]\s*(\d{1,6})\s*", part)
+        if match is None or not (int(match[1]) and int(match[2])):
+            raise BadInput(f"copies and their epochs are written 1:100,4:45,16:25; got {text!r}")
+        if int(match[1]) in epochs:
+            raise BadInput(f"epochs with {int(match[1])} copies are given twice: {text!r}")
+        epochs[int(match[1])] = int(match[2])
+    return epochs
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """The limits of a plan, the offers that count, the batch, what else is tried, and what else is paid.
+
+    `batch` is the job's, over all GPUs; without it every GPU takes the largest power of two that it holds. A `Job` may
+    have a batch per GPU instead. `batch_policy` says otherwise (`plan_terms.BatchPolicy`). `spot` is the number of
+    interruptions per hour and machine. `most_epochs` asks how many epochs the limits allow, `augment_epochs` has the
+    epochs to an accuracy by copies of each sample.
+    """
+
+    batch: int | None = option(
+        None,
+        "Samples per step over all GPUs; without it, the largest power of two each GPU holds.",
+        least=1,
+        example="1024",
+        flag=None,
+    )
+    deadline_seconds: float | None = option(
+        None,
+        "Choose the cheapest that finishes within this time, like 6h.",
+        unit="seconds",
+        above=0,
+        parse=parse_seconds,
+        flag="--deadline",
+    )
+    budget_dollars: float | None = option(
+        None, "Choose the fastest that costs at most this many dollars.", unit="dollars", above=0, flag="--budget"
+    )
+    objective: str | None = option(None, "What to choose: cheapest, fastest or knee (most time saved per dollar).")
+    most_epochs: bool = option(False, "Find how many epochs fit in the budget or before the deadline.")
+    clouds: tuple[str, ...] = option(
+        (),
+        "Only these clouds, like aws,gcp; your own machines and marketplaces count only if named.",
+        parse=parse_names,
+        example="['aws']",
+    )
+    devices: tuple[str, ...] = option((), "Only these devices, like A100,H100.", parse=parse_names, example="['A100']")
+    regions: tuple[str, ...] = option(
+        (),
+        "Only these regions, like us-east-1,europe [default: the cheapest].",
+        parse=parse_names,
+        example="['europe']",
+    )
+    gpus: tuple[int, ...] = option(
+        OFFERED_GPUS,
+        "Numbers of GPUs, in whole machines of one kind, like 1,8 or 1-64 (powers of two).",
+        parse=_gpu_counts,
+        default_text="1,2,4,8,16",
+        example="[1, 2, 4, 8]",
+    )
+    any_host: bool = option(False, "Include machines with few CPUs or little host memory per GPU.")
+    strategies: tuple[str, ...] = option(
+        (),
+        f"{_STRATEGIES} Names may be listed, like ddp,zero3; the option may be repeated.",
+        flag="--strategy",
+        example="['ddp', 'zero3']",
+    )
+    batch_policy: str | None = option(
+        None,
+        "fixed (--batch is the job's), scale (--batch is each GPU's) or auto (what each GPU holds; --batch is the one "
+        "the epochs are meant for).",
+    )
+    max_global_batch: int | None = option(None, "Upper limit of the global batch.", least=1)
+    critical_batch: str | None = option(
+        None,
+        "Larger batches need more epochs: the critical batch, like 15k, imagenet or loss=2.6.",
+        named=_number_text,
+    )
+    what_if: tuple[str, ...] = option(
+        (),
+        "Also try these settings, like precision=amp,bf16 or compile=inductor; may be repeated.",
+        example="['precision=amp,bf16']",
+    )
+    augment_epochs: Mapping[int, int] | None = option(
+        None,
+        "Time to an accuracy: copies of each sample with the epochs that reach it, like 1:100,4:45,16:25.",
+        parse=parse_augment_epochs,
+        example="{1: 100, 4: 45}",
+    )
+    spot: float | None = option(
+        None, "Spot prices, with this many interruptions per hour and machine, like 0.1.", unit="interruptions per hour"
+    )
+    checkpoint_seconds: float | None = option(
+        None,
+        "Time to write a checkpoint on spot machines, like 30s [default: its size at 1 GB/s].",
+        unit="seconds",
+        parse=partial(parse_seconds, unit="s"),
+        flag="--checkpoint",
+    )
+    restart_seconds: float | None = option(
+        None,
+        "Time from a spot interruption to the next step [default: 5m].",
+        unit="seconds",
+        parse=partial(parse_seconds, unit="m"),
+        flag="--restart",
+    )
+    billing: str | None = option(None, "Billed by second, minute or hour [default: the cloud's].")
+    boot_seconds: float = option(
+        0.0,
+        "Boot time of a rented machine, like 4m; it is billed.",
+        unit="seconds",
+        parse=partial(parse_seconds, unit="m"),
+        default_text="0s",
+        flag="--boot",
+    )
+    storage_bytes: float = option(
+        0.0,
+        "Storage during the job, like 500GB, at --storage-price.",
+        unit="bytes",
+        parse=parse_bytes,
+        flag="--storage",
+    )
+    storage_dollars_per_gigabyte_month: float = option(0.0, "Dollars per GB and month.", flag="--storage-price")
+    egress_bytes: float = option(
+        0.0,
+        "Data downloaded at the end, like 20GB, at --egress-price.",
+        unit="bytes",
+        parse=parse_bytes,
+        flag="--egress",
+    )
+    egress_dollars_per_gigabyte: float = option(0.0, "Dollars per GB.", flag="--egress-price")
+
+    def __post_init__(self) -> None:
+        check_fields(self, PLAN_OPTIONS)
+        if self.augment_epochs is not None:
+            object.__setattr__(self, "augment_epochs", _whole_numbers(self.augment_epochs))
+        if self.spot is None and (self.checkpoint_seconds is not None or self.restart_seconds is not None):
+            raise BadInput(
+                "`checkpoint_seconds` and `restart_seconds` are about interruptions: give their rate with `spot`, "
+                "like 0.1"
+            )
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether `batch` is that of a batch policy, instead of the global batch of the job."""
+        return self.batch_policy is not None or self.max_global_batch is not None
+
+    @property
+    def limits(self) -> "PlanLimits":
+        """How long the job may take and what it may cost."""
+        from epochcast.decide.plan.choice import PlanLimits
+
+        return PlanLimits(self.deadline_seconds, self.budget_dollars)
+
+    @property
+    def interruptions(self) -> "Spot | None":
+        """Interruptions of spot machines; None where machines are not taken back."""
+        from epochcast.decide.plan.spot import RESTART_SECONDS, Spot
+
+        if self.spot is None:
+            return None
+        restart = RESTART_SECONDS if self.restart_seconds is None else self.restart_seconds
+        return Spot(self.spot, self.checkpoint_seconds, restart)
+
+    def offers(self) -> "tuple[Offer, ...]":
+        """The offers that count."""
+        from epochcast.decide.plan.offers import offers
+
+        return offers(
+            self.gpus,
+            clouds=self.clouds,
+            devices=self.devices,
+            regions=self.regions,
+            spot=self.spot is not None,
+            any_host=self.any_host,
+        )
+
+    def terms(self) -> "PlanTerms":
+        """Everything beside job, offers and limits, looked up and checked."""
+        from epochcast.decide.plan.billing import Extras
+        from epochcast.decide.plan.learning import critical_batch
+        from epochcast.decide.plan.plan_terms import PlanTerms, policy_of, what_if_in
+
+        return PlanTerms(
+            policy_of(self.batch_policy, self.batch, self.max_global_batch),
+            None if self.critical_batch is None else critical_batch(self.critical_batch),
+            what_if_in(self.what_if),
+            Extras(**{name: getattr(self, name) for name in Extras.__slots__}),
+            self.interruptions,
+            tuple((self.augment_epochs or {}).items()),
+        )
+
+
+def _whole_numbers(epochs: Mapping[int, int]) -> dict[int, int]:
+    """JSON has the copies as texts."""
+    try:
+        return {int(copies): int(each) for copies, each in epochs.items()}
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(f"augment_epochs must have numbers of copies and epochs, got {epochs!r}") from None
+
+
+PLAN_OPTIONS: tuple[Option, ...] = options_of(PlanRequest)
