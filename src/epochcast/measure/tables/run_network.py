@@ -49,7 +49,7 @@ class NamedNetwork:
 @remembered(1)
 def model_names() -> Mapping[str, Any]:
     """What names of models mean here."""
-    return tomllib.loads(files("epochcast.measure.fit").joinpath("model_names.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(files("epochcast.measure.tables").joinpath("model_names.toml").read_text(encoding="utf-8"))
 
 
 def bare_network(model: str) -> NamedNetwork | None:
