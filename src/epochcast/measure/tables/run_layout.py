@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.base.caching import remembered
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import InvalidLayout, UnknownName
 from epochcast.measure.tables.cells import count, number, text
 from epochcast.measure.tables.row_names import framework_strategy, is_trainer
 from epochcast.predict.forecast.strategies.degrees import degrees_in
@@ -59,10 +59,10 @@ def _data_ranks(row: Mapping[str, Any], degrees: Mapping[str, int], gpus: int) -
     tensor, pipeline, context = (max(1, degrees.get(name, 1)) for name in ("TP", "PP", "CP"))
     split = f"TP={tensor} times PP={pipeline} times CP={context}"
     if gpus % (tensor * pipeline * context):
-        raise BadInput(f"{row.get('model')}: {split} does not divide {gpus} GPUs")
+        raise InvalidLayout(f"{row.get('model')}: {split} does not divide {gpus} GPUs")
     data = gpus // (tensor * pipeline * context)
     if degrees.get("DP", data) != data:
-        raise BadInput(f"{row.get('model')}: DP={degrees['DP']} times {split} is not {gpus} GPUs")
+        raise InvalidLayout(f"{row.get('model')}: DP={degrees['DP']} times {split} is not {gpus} GPUs")
     return data
 
 
@@ -71,7 +71,7 @@ def _check_split(row: Mapping[str, Any], gpus: int) -> None:
     words = text(row, "framework")
     is_split = gpus > 1 and count(row, "layers") is not None and is_trainer("fused_update", words)
     if is_split and not text(row, "strategy") and framework_strategy(words) is None:
-        raise BadInput(f"{row.get('model')}: the row does not say how its model was split (dp, tp, pp)")
+        raise InvalidLayout(f"{row.get('model')}: the row does not say how its model was split (dp, tp, pp)")
 
 
 def _column_strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: int, rounds: int) -> str:
@@ -79,7 +79,7 @@ def _column_strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: i
     stage = int(number(row, "zero") or 0)
     split = {name: degrees[name] for name in ("TP", "PP", "CP", "EP") if degrees.get(name, 1) > 1}
     if stage > 1 and split:
-        raise BadInput(f"ZeRO {stage} beside {', '.join(split)} is not modelled")
+        raise InvalidLayout(f"ZeRO {stage} beside {', '.join(split)} is not modelled")
     if stage > 1:
         return f"zero{stage}"
     parts = [f"dp{data}", *(f"{name.casefold()}{degree}" for name, degree in split.items())]
@@ -127,7 +127,7 @@ def _micro_batches(row: Mapping[str, Any], data: int) -> int:
         return count(row, "grad_accum") or 1
     rounds = global_batch / (micro_batch * data)
     if rounds < 1 or rounds != int(rounds):
-        raise BadInput(
+        raise InvalidLayout(
             f"{row.get('model')}: a global batch of {global_batch:g} is not a whole number of "
             f"micro-batches of {micro_batch:g} on {data} replicas"
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.graph.lora import linear_names
-from epochcast.errors import BadInput
+from epochcast.measure.tables.row_errors import UnknownLora
 
 RANK, TARGETS = 16, ("q_proj", "k_proj", "v_proj")
 # The limit between four (LoRA) and six (all parameters).
@@ -27,7 +27,7 @@ def run_tuning(row: Mapping[str, Any], reference: str) -> dict[str, Any]:
     """The options of a recipe that say what is trained; empty where everything is trained, or the row does not say."""
     note = str(row.get("note") or "")
     if reference.startswith("decoder:") and "lora" in str(row.get("task") or "").casefold():
-        raise BadInput(f"{row.get('model')}: the row does not say rank and layers of its LoRA")
+        raise UnknownLora(f"{row.get('model')}: the row does not say rank and layers of its LoRA")
     flops, tokens = _FLOPS.search(note), _TOKENS.search(note)
     if row.get("task") != "finetuning" or not flops or not tokens:
         return {}

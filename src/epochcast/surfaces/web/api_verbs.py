@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.base.options import Option
-from epochcast.errors import BadInput, UnknownOption
+from epochcast.errors import BadInput, CodeNotAllowed, UnknownOption
 from epochcast.predict.forecast.job import JOB_OPTIONS, without_replaced
 from epochcast.predict.forecast.job_file import schema_of
 from epochcast.predict.forecast.where import PLACE_OPTIONS
@@ -119,10 +119,10 @@ def check_plain(options: Mapping[str, Any]) -> None:
 
 def check_model(model: str) -> None:
     """Refuse references that are files of the server or run code."""
-    from epochcast.describe.capture.resolve import FILE_ENDINGS, is_code, no_code
+    from epochcast.describe.capture.resolve import FILE_ENDINGS, is_code
 
     if is_code(model):
-        raise no_code(model)
+        raise CodeNotAllowed(model)
     kind, colon, rest = model.partition(":")
     is_path = any(mark in (rest if colon else model) for mark in ("\\", "\0", "..", "~"))
     is_config_path = kind == "hf" and bool(colon) and "(" not in rest and not rest.isidentifier()
