@@ -20,7 +20,7 @@ from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.trace import PHASES
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.evaluate_runs import RunForecast, forecast_group
-from epochcast.measure.evaluate.given_single import MeasuredSingle, single_steps
+from epochcast.measure.evaluate.given_single import MeasuredSingle, SingleSteps
 from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import read_table
@@ -69,7 +69,7 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     runs, failures = read_runs(table)
     several = [row for row in table if (row["gpus"] or 1) > 1]
     reasons = Counter(kind_of(f.reason, f.model) for f in failures if (table[f.row_index]["gpus"] or 1) > 1)
-    singles = single_steps(runs)
+    singles = SingleSteps(runs).of(runs)
     groups: dict[Any, list[MeasuredRun]] = {}
     for run in spaced([run for run in runs if run.gpus > 1], most):
         groups.setdefault((run.reference, run.input_shape), []).append(run)
