@@ -5,8 +5,9 @@ An answer, a request or a row is a frozen dataclass that inherits `Record`. Its 
     every field by its name, unless its metadata has another name (`json_name("…")`) or hides it (`json_hidden()`);
     then the properties named in `json_also`: values that follow from the fields and are worked out again on reading.
 
-Fields are numbers, texts, booleans, dates, enums, mappings and sequences of these, or records; `X | None` is null. An
-`Interval` is always an object {low, mid, high, coverage}. Fields whose name begins with an underscore are hidden.
+Fields are numbers, texts, booleans, dates, enums, arrays, mappings and sequences of these, or records; `X | None` is
+null. An `Interval` is always an object {low, mid, high, coverage}. Fields whose name begins with an underscore are
+hidden.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True)
@@ -44,17 +45,23 @@ MOST_RECORDS = 1_000
 """Kinds of records whose fields are kept; there are a few hundred."""
 
 _NAME = "json_name"
-_HIDDEN: Mapping[str, Any] = {_NAME: None}
+
+
+def json_key(name: str | None) -> Mapping[str, str | None]:
+    """The metadata of a field whose JSON key is not its name; None hides it. For `dataclasses.field`, where a field
+    without a default follows.
+    """
+    return {_NAME: name}
 
 
 def json_name(name: str, **properties: Any) -> Any:
     """A dataclass field whose JSON key is not its name; `properties` are those of `dataclasses.field`."""
-    return field(metadata={_NAME: name}, **properties)
+    return field(metadata=json_key(name), **properties)
 
 
 def json_hidden(**properties: Any) -> Any:
     """A dataclass field that is no part of the JSON form; `properties` are those of `dataclasses.field`."""
-    return field(metadata=_HIDDEN, **properties)
+    return field(metadata=json_key(None), **properties)
 
 
 class Record:
@@ -111,8 +118,8 @@ def plain(value: Any) -> Any:
             return [plain(inner) for inner in value]
         case _ if is_dataclass(value):
             return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-        case _ if hasattr(value, "item"):  # a number of numpy
-            return value.item()
+        case _ if hasattr(value, "tolist"):  # a number or an array of numpy
+            return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
@@ -173,6 +180,8 @@ def _of_kind(cls: type, key: str, kind: Any, value: Any) -> Any:
         return {name: _typed(cls, f"{key}.{name}", inner, item) for name, item in value.items()}
     if origin is Literal and value in get_args(kind):
         return value
+    if hasattr(origin, "tolist") and isinstance(value, list):
+        return _array(cls, key, value)
     if isinstance(kind, type) and origin is None:
         return _scalar(cls, key, kind, value)
     raise InvalidField(_words(cls), key, value, _wanted(kind))
@@ -204,6 +213,15 @@ def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     raise InvalidField(_words(cls), key, value, _wanted(kind))
+
+
+def _array(cls: type, key: str, value: list[Any]) -> Any:
+    import numpy as np
+
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidField(_words(cls), key, value, "a list of numbers") from None
 
 
 def _interval(cls: type, key: str, value: Mapping[str, Any]) -> Interval:
@@ -258,7 +276,11 @@ def _object_schema(cls: type[Record], definitions: dict[str, Any]) -> dict[str, 
     hints = _hints(cls)
     properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
     for name in cls.json_also:
-        properties[name] = _schema(get_type_hints(getattr(cls, name).fget).get("return", Any), definitions)
+        member = getattr(cls, name)
+        if isinstance(member, property):
+            properties[name] = _schema(get_type_hints(member.fget).get("return", Any), definitions)
+        else:
+            properties[name] = {"const": member}
     about = (cls.__doc__ or "").strip().split("\n")[0]
     return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
 

@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.base.caching import remembered
-from epochcast.errors import InvalidLayout, UnknownName
+from epochcast.errors import InvalidLayout
 from epochcast.measure.tables.cells import count, number, text
 from epochcast.measure.tables.row_names import framework_strategy, is_trainer
-from epochcast.predict.forecast.strategies.degrees import degrees_in
 
 _COLUMNS = ("dp", "tp", "pp", "cp", "ep", "vp")
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
@@ -98,16 +96,7 @@ def _stages(row: Mapping[str, Any], degrees: Mapping[str, int], rounds: int) -> 
         each, rest = divmod(count(row, "layers") or 0, stages)
         chunks = 1 if rest or rounds % stages else max(1, each)
     parts = [f"vp{chunks}"] if chunks > 1 else []
-    return [*parts, *(["even"] if _knows_even() and is_trainer("even_stages", words) else [])]
-
-
-@remembered(1)
-def _knows_even() -> bool:
-    """Whether a product may say that its stages have as many layers each."""
-    try:
-        return degrees_in("dp1,pp2,even") is not None
-    except UnknownName:
-        return False
+    return [*parts, *(["even"] if is_trainer("even_stages", words) else [])]
 
 
 def _strategy(degrees: Mapping[str, int], data: int) -> str:

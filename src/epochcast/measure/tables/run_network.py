@@ -20,6 +20,8 @@ from typing import Any
 
 from epochcast.base.caching import remembered
 from epochcast.describe.capture.zoo import ZOO
+from epochcast.describe.capture.zoo.sized import PREFIX as DECODER
+from epochcast.describe.capture.zoo.sized import decoder_reference
 from epochcast.errors import BadInput
 from epochcast.measure.tables import cells
 from epochcast.measure.tables.cells import Row, count, number, text
@@ -51,6 +53,8 @@ class NamedNetwork:
     parameters: float | None = None
     uneven: float = 0.0
     aux: bool = True
+    is_sized: bool = False
+    """Whether it is a decoder described by its sizes alone."""
 
 
 @remembered(1)
@@ -80,11 +84,13 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     if size is None and source in names["needs_input"]:
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden"):
-        return NamedNetwork(_decoder(row), size, _length(size))
+        return NamedNetwork(_decoder(row), size, _length(size), is_sized=True)
     entry = own.get(model) or _entry(model)
     if entry is None:
         prefix = names["prefix"].get(source)
-        return NamedNetwork(f"{prefix}:{model}" if prefix else reference_of(model), size, _length(size))
+        reference = f"{prefix}:{model}" if prefix else reference_of(model)
+        is_sized = reference.partition(":")[0] == DECODER
+        return NamedNetwork(reference, size, _length(size), is_sized=is_sized)
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
@@ -103,8 +109,6 @@ def _entry_names() -> Mapping[str, str]:
 
 def _decoder(row: Row) -> str:
     """The reference of a language model whose sizes are in the row."""
-    from epochcast.describe.capture.zoo.sized import decoder_reference
-
     sizes = {name: count(row, name) for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
     style = model_names()["decoder_style"].get(text(row, "source"))
     return decoder_reference({**sizes, "style": style, "model": text(row, "model"), "note": text(row, "note")})

@@ -37,7 +37,7 @@ from epochcast.measure.tables.run_network import (
     step_seconds,
     uneven_of,
 )
-from epochcast.measure.tables.run_options import run_options
+from epochcast.measure.tables.run_options import SUBMISSION, run_options
 from epochcast.measure.tables.run_tuning import run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
@@ -48,7 +48,6 @@ __all__ = ["MeasuredRun", "family_of", "read_runs"]
 
 REFUSED = "_refused"
 """The column in which a row of another kind of table has the error that keeps it from being a run."""
-_SUBMISSION = "mixed (submission-specific)"
 # PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
 # Where the version is unknown: the last 1.x, which most tables used.
@@ -219,7 +218,7 @@ def _job(
         framework=framework,
         framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
         **run_options(row, framework),
-        **run_tuning(row, network.reference),
+        **run_tuning(row, network),
     )
 
 
@@ -239,7 +238,7 @@ def _precision(row: Row, device: Device) -> str:
     words = text(row, "precision") or "fp32"
     if "quant=bnb" in words:
         raise FourBitWeights(f"weights in 4 bits are not modelled: {words}")
-    if words == _SUBMISSION:
+    if words == SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"
     name = named_precision(text(row, "source"), words)
@@ -260,7 +259,7 @@ def _channels_last(row: Row, device: Device) -> bool:
     stated = flag(row, "channels_last")
     if stated is not None:
         return stated
-    is_submitted = text(row, "precision") == _SUBMISSION and device.vendor == "NVIDIA"
+    is_submitted = text(row, "precision") == SUBMISSION and device.vendor == "NVIDIA"
     return is_submitted or turns_channels_last(_framework(row), _precision(row, device), device)
 
 
