@@ -61,11 +61,12 @@ test: lint slurm chromium nginx ## Everything CI checks: format, lint, types, la
 test-quick: $(DEV) ## The tests without servers, engines, browsers and slow captures: at most two minutes on two cores
 	$(BIN)/pytest $(PYTEST_FLAGS) -m 'not slow and not server and not engine and not browser' tests
 
-lint: $(DEV) ## Format, lint, types and layers only
+lint: $(DEV) ## Format, lint, types, layers and dead code only
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.dead_code
 
 format: $(DEV) ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix-only --quiet $(CHECKED)

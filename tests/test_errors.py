@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 from tests.every import every
 
-from epochcast.errors import AmbiguousName, BadInput, DoesNotFit, EpochcastError, MissingExtra, UnknownName
+from epochcast.errors import (
+    AmbiguousName,
+    BadInput,
+    DoesNotFit,
+    EpochcastError,
+    MissingExtra,
+    UnknownDevice,
+    UnknownModel,
+    UnknownName,
+    UnpublishedDevice,
+)
 
 MANY = [f"device{number}" for number in range(20)] + ["A100-80GB", "H100"]
 
@@ -49,6 +59,9 @@ def test_a_missing_extra_says_what_to_install() -> None:
 
 EVERY_ERROR = [
     UnknownName("device", "X", ["V100"]),
+    UnknownDevice("X", ["V100"]),
+    UnknownModel("nonet", ["nin"], "timm model"),
+    UnpublishedDevice("X", "no public data sheet"),
     AmbiguousName("device", "A100", ["A100-SXM", "A100-PCIe"]),
     BadInput("batch must be at least 1, got 0"),
     MissingExtra("torch"),
@@ -74,7 +87,7 @@ def test_every_error_comes_back_whole_from_a_worker_process(error: EpochcastErro
     sent.add_note("while forecasting 'resnet50' on 8xV100")
     received = pickle.loads(pickle.dumps(sent))
     assert type(received) is type(error)
-    assert str(received) == str(error)
+    assert (str(received), received.about) == (str(error), error.about)
     assert received.__notes__ == ["while forecasting 'resnet50' on 8xV100"]
 
 

@@ -17,18 +17,18 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.hardware.catalogue import find_device
 from epochcast.measure.evaluate.op_table import op_columns, op_setting
-from epochcast.measure.fit.modern_ops import (
+from epochcast.predict.cost.software_setting import SoftwareSetting
+from training.examples import select
+from training.modern_ops import (
     attention_columns,
     conv_columns,
     gemm_columns,
     is_full_attention,
     moe_columns,
 )
-from epochcast.measure.fit.op_parts import OwnedColumns
-from epochcast.measure.fit.training_ops import training_op_columns
-from epochcast.predict.cost.software_setting import SoftwareSetting
-from training.examples import select
 from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
+from training.op_parts import OwnedColumns
+from training.training_ops import training_op_columns
 
 Array = NDArray[np.float64]
 

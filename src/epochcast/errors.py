@@ -1,4 +1,7 @@
-"""Errors a user can meet. Each message says what was asked, what was found and what would work."""
+"""Errors a user can meet. Each message says what was asked, what was found and what would work.
+
+Code that has to tell errors apart looks at their class and fields, never at their message.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -15,9 +18,14 @@ class EpochcastError(Exception):
     def __init__(self, *args: object) -> None:
         super().__init__(*(_short(arg) for arg in args))
 
+    @property
+    def about(self) -> str:
+        """The name, the value or the column that is wrong; empty where the error is about no single one."""
+        return ""
+
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled by its finished message, so that it comes back whole from a worker process."""
-        return _restored, (type(self), self.args), self.__dict__ or None
+        """Pickled by its message and its fields, so that a worker process returns the whole error."""
+        return restored, (type(self), self.args), self.__dict__ or None
 
 
 def _short(message: object) -> object:
@@ -26,7 +34,8 @@ def _short(message: object) -> object:
     return f"{message[: MOST_MESSAGE - 103]} … {message[-100:]}"
 
 
-def _restored(kind: type[EpochcastError], args: tuple[object, ...]) -> EpochcastError:
+def restored(kind: type[EpochcastError], args: tuple[object, ...]) -> EpochcastError:
+    """An error of this class with a finished message; its fields are set by the caller."""
     error = kind.__new__(kind)
     error.args = args
     return error
@@ -42,6 +51,40 @@ class UnknownName(EpochcastError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
         super().__init__(f"no {what} called {name!r}; {_offer(name, known)}")
+        self.what, self.name = what, name
+
+    @property
+    def about(self) -> str:
+        """The unknown name."""
+        return self.name
+
+
+class UnknownModel(UnknownName):
+    """A model that the zoo, or the library that `what` names, does not have."""
+
+    def __init__(self, name: str, known: Iterable[str], what: str = "model") -> None:
+        super().__init__(what, name, known)
+
+
+class UnknownDevice(UnknownName):
+    """A device that the catalogue does not have."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__("device", name, known)
+
+
+class UnknownPrecision(UnknownName):
+    """A precision that is neither one of ours nor an alias."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__("precision", name, known)
+
+
+class UnknownCompiler(UnknownName):
+    """A compiler that is neither one of ours nor an alias."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__("compiler", name, known)
 
 
 def _offer(name: str, known: Iterable[str]) -> str:
@@ -70,6 +113,12 @@ class AmbiguousName(EpochcastError):
         those = sorted(candidates)
         advice = "name one of them" if len(those) > 1 else "name it in full"
         super().__init__(f"{what} {name!r} could be: {', '.join(those)}; {advice}")
+        self.what, self.name = what, name
+
+    @property
+    def about(self) -> str:
+        """The ambiguous name."""
+        return self.name
 
 
 class BadInput(EpochcastError, ValueError):
@@ -92,6 +141,11 @@ class InvalidField(BadInput):
         super().__init__(message or f"{name} must be {allowed}, got {given!r}{inside}")
         self.record, self.name, self.given, self.allowed = record, name, given, allowed
 
+    @property
+    def about(self) -> str:
+        """The field."""
+        return self.name
+
 
 class UnknownField(InvalidField):
     """A key that a record does not have; the message offers the near ones, or all when there are few."""
@@ -102,6 +156,36 @@ class UnknownField(InvalidField):
         super().__init__(record, name, given, "a field of it", message)
 
 
+class UnpublishedDevice(BadInput):
+    """A device that the catalogue leaves out on purpose, for example because it has no public data sheet."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"device {name!r} is not in the catalogue: {reason}")
+        self.name = name
+
+    @property
+    def about(self) -> str:
+        """The device."""
+        return self.name
+
+
+class NoBuilder(BadInput):
+    """A known network that epochcast cannot build."""
+
+
+class CodeNotAllowed(BadInput):
+    """A model reference that would run Python code where that is not allowed."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(
+            f"{reference!r} would run Python code, which is not allowed here; use a zoo name or a model file"
+        )
+
+
+class InvalidLayout(BadInput):
+    """Degrees of parallelism or batches that do not divide over the GPUs, the replicas or the network."""
+
+
 class EndsProgram(BadInput):
     """The user's code ends the program instead of making a model; argparse does so without its arguments.
 
@@ -109,11 +193,10 @@ class EndsProgram(BadInput):
     """
 
     def __init__(self, what: str, ending: SystemExit) -> None:
-        said = isinstance(ending.code, str) and ending.code.strip()
-        super().__init__(
-            f"{what} ends the program: {said}" if said else f"{what} ends the program (SystemExit: {ending.code})"
-        )
+        said = ending.code.strip() if isinstance(ending.code, str) else ""
+        super().__init__(f"{what} ends the program{f': {said}' if said else f' (SystemExit: {ending.code})'}")
         self.is_silent = not said
+        """Whether it gave only an exit code; what it printed last then says why."""
 
 
 def install_command(extra: str) -> str:

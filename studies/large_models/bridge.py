@@ -6,7 +6,6 @@ software alone; each is held against the same answer. How far they are from each
 median of the others. The rule of thumb is 40 % of the peak of bf16 for the products of the model.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any
 from epochcast.describe.capture.resolve import find_model
 from epochcast.errors import EpochcastError
 from epochcast.interval import Interval
+from epochcast.measure.evaluate.refusals import refusals
 from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import read_table
@@ -48,7 +48,7 @@ def bridge(data: Path, model: CostModel) -> tuple[list[Scored], Mapping[str, int
     """Every row that can be asked, and why others cannot, by kind."""
     table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] == SOURCE]
     runs, failures = read_runs(table)
-    reasons = Counter(re.sub(r"^[^:]*: ", "", failure.reason) for failure in failures)
+    reasons = Counter({group.reason: group.rows for group in refusals(failures)})
     scored: list[Scored] = []
     for reference, shape in dict.fromkeys((run.reference, run.input_shape) for run in runs):
         network = find_model(reference, shape, allow_code=False)

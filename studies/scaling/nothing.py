@@ -6,8 +6,6 @@ model that several GPUs share, the part of one.
 Where a row of one GPU was measured too, our error of that and ours once it is given are beside: what is one GPU's.
 """
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +18,8 @@ from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.trace import PHASES
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.evaluate_runs import RunForecast, forecast_group
-from epochcast.measure.evaluate.given_single import MeasuredSingle, single_steps
+from epochcast.measure.evaluate.given_single import MeasuredSingle, SingleSteps
+from epochcast.measure.evaluate.refusals import refusals
 from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import read_table
@@ -68,15 +67,15 @@ def from_nothing(data: Path, model: CostModel, sources: Sequence[str] = SOURCES,
 def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int) -> Source:
     runs, failures = read_runs(table)
     several = [row for row in table if (row["gpus"] or 1) > 1]
-    reasons = Counter(kind_of(f.reason, f.model) for f in failures if (table[f.row_index]["gpus"] or 1) > 1)
-    singles = single_steps(runs)
+    failed = [failure for failure in failures if (table[failure.row_index]["gpus"] or 1) > 1]
+    singles = SingleSteps(runs).of(runs)
     groups: dict[Any, list[MeasuredRun]] = {}
     for run in spaced([run for run in runs if run.gpus > 1], most):
         groups.setdefault((run.reference, run.input_shape), []).append(run)
     asked: list[ForecastRun] = []
     for group in groups.values():
         answers, refused = forecast_group(group, model)
-        reasons.update(kind_of(f.reason, f.model) for f in refused)
+        failed += refused
         forecasts = {answer.row_index: answer.seconds for answer in answers}
         forecast_runs = [run for run in group if run.row_index in forecasts]
         measured_singles = {run.row_index: singles[run.row_index] for run in forecast_runs if run.row_index in singles}
@@ -97,7 +96,7 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
             ForecastRun(run, forecasts[run.row_index], seconds, own.get(run.row_index), given.get(run.row_index))
             for run, seconds in zip(forecast_runs, _rooflines(forecast_runs), strict=True)
         ]
-    return Source(name, len(several), asked, reasons)
+    return Source(name, len(several), asked, {group.reason: group.rows for group in refusals(failed)})
 
 
 def _alone(run: MeasuredRun, single: MeasuredSingle) -> MeasuredRun:
@@ -114,12 +113,6 @@ def _answers(
 def spaced(runs: Sequence[MeasuredRun], most: int) -> list[MeasuredRun]:
     """At most so many, evenly spaced."""
     return list(runs) if len(runs) <= most else [runs[i * len(runs) // most] for i in range(most)]
-
-
-def kind_of(reason: str, model: str) -> str:
-    """A reason without the names and degrees of its row, up to its first colon or semicolon."""
-    plain = re.sub(r"[:;] .*", "", reason.removeprefix(f"{model}: "))
-    return re.sub(r" \([A-Z]+=\d+\)| '[^']*'", "", plain)
 
 
 def _rooflines(runs: Sequence[MeasuredRun]) -> list[float]:

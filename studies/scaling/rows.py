@@ -12,7 +12,7 @@ from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.trace import PHASES
 from epochcast.errors import EpochcastError
 from epochcast.hardware.cluster import Group
-from epochcast.measure.evaluate.given_single import MeasuredSingle, single_steps
+from epochcast.measure.evaluate.given_single import MeasuredSingle, SingleSteps
 from epochcast.measure.evaluate.unbuilt_runs import GRADIENT_BYTES, bare_batch, bare_ready
 from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
@@ -75,7 +75,7 @@ def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED
     """Rows of the sources that have a 1-GPU row; of those of pollux every so many, and all on 64 GPUs or at most 4."""
     table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] in sources]
     runs, _ = read_runs(table, with_bare=True)
-    singles = single_steps(runs)
+    singles = SingleSteps(runs).of(runs)
     asked = [run for run in runs if run.row_index in singles]
     thinned = [
         run

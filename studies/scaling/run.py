@@ -22,7 +22,7 @@ import polars as pl
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.cluster import Group
 from epochcast.measure.evaluate.evaluate import evaluate
-from epochcast.measure.evaluate.given_single import given_interval, single_steps
+from epochcast.measure.evaluate.given_single import SingleSteps, given_interval
 from epochcast.measure.tables.run_table import read_runs
 from epochcast.measure.tables.table_files import read_table
 from epochcast.predict.comm.allreduce import all_reduce_seconds, ring
@@ -257,7 +257,7 @@ def data_parallel(data: Path) -> list[str]:
     table = read_table(data / "runs.parquet").filter(pl.col("source") == "torchvision_gpu_bench")
     found = evaluate(table, by=["device", "gpus"], given_single=True)
     runs, _ = read_runs(table.to_dicts())
-    known = single_steps(runs)
+    known = SingleSteps(runs).of(runs)
     alone: dict[str, list[float]] = {}
     for run in runs:
         if run.row_index in known:

@@ -6,9 +6,11 @@ from datetime import date
 from enum import Enum
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from epochcast.base.record import Record, json_hidden, json_name, plain, read_as
 from epochcast.errors import BadInput, InvalidField
@@ -203,3 +205,19 @@ def test_a_whole_number_may_be_written_as_a_float() -> None:
     assert Wheel(26) == read_as(Wheel, {"inches": 26.0})
     with pytest.raises(InvalidField, match=r"inches must be a whole number, got 26\.5"):
         read_as(Wheel, {"inches": 26.5})
+
+
+@dataclass(frozen=True)
+class Weights(Record):
+    kind: ClassVar[str] = "linear"
+    values: NDArray[np.float64]
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
+
+
+def test_an_array_is_a_list_of_numbers() -> None:
+    document = Weights(np.array([[1.0, 2.0]])).as_dict()
+    assert document == {"values": [[1.0, 2.0]], "kind": "linear"}
+    assert Weights.from_dict(document).values.tolist() == [[1.0, 2.0]]
+    with pytest.raises(InvalidField, match="values must be a list of numbers"):
+        Weights.from_dict({"values": [1.0, "many"]})
+    assert Weights.json_schema()["properties"]["kind"] == {"const": "linear"}

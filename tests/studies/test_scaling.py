@@ -25,14 +25,6 @@ def test_a_step_that_was_measured_again_is_held_against_the_others() -> None:
     assert repeats.repeat_errors(table) == {"a": [0.25, pytest.approx(0.2)]}
 
 
-def test_reasons_are_counted_without_what_is_of_one_row() -> None:
-    reason = "kimi: experts split over the GPUs (EP=32) are not modelled"
-    assert nothing.kind_of(reason, "kimi") == "experts split over the GPUs are not modelled"
-    assert nothing.kind_of("device 'Gaudi' is not in the catalogue: unknown peak", "x") == (
-        "device is not in the catalogue"
-    )
-
-
 @pytest.mark.needs_data
 def test_rows_are_asked_from_nothing(data: Path) -> None:
     (source,) = nothing.from_nothing(data, find_cost_model("analytic"), ["tf_benchmarks_2017"], most=1)

@@ -5,8 +5,8 @@ An answer, a request or a row is a frozen dataclass that inherits `Record`. Its 
     every field by its name, unless its metadata has another name (`json_name("…")`) or hides it (`json_hidden()`);
     then the properties named in `json_also`: values that follow from the fields and are worked out again on reading.
 
-Fields are numbers, texts, booleans, dates, enums, mappings and sequences of these, or records; `X | None` is null. A
-plain dataclass inside a record is an object of its fields. An `Interval` is always an object {low, mid, high,
+Fields are numbers, texts, booleans, dates, enums, arrays, mappings and sequences of these, or records; `X | None` is
+null. A plain dataclass inside a record is an object of its fields. An `Interval` is always an object {low, mid, high,
 coverage}. Fields whose name begins with an underscore are hidden.
 
 A record that is kept in files has a `json_version`: the first key of its object, and the only version that is read.
@@ -54,13 +54,22 @@ VERSION = "version"
 """The key of `json_version`."""
 
 _NAME = "json_name"
-HIDDEN: Mapping[str, Any] = {_NAME: None}
+
+
+def json_key(name: str | None) -> Mapping[str, str | None]:
+    """The metadata of a field whose JSON key is not its name; None hides it. For `dataclasses.field`, where a field
+    without a default follows.
+    """
+    return {_NAME: name}
+
+
+HIDDEN: Mapping[str, Any] = json_key(None)
 """Metadata of a field that is no part of the JSON form."""
 
 
 def json_name(name: str, **properties: Any) -> Any:
     """A dataclass field whose JSON key is not its name; `properties` are those of `dataclasses.field`."""
-    return field(metadata={_NAME: name}, **properties)
+    return field(metadata=json_key(name), **properties)
 
 
 def json_hidden(**properties: Any) -> Any:
@@ -149,8 +158,8 @@ def plain(value: Any) -> Any:
             return [plain(inner) for inner in value]
         case _ if is_dataclass(value):
             return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-        case _ if hasattr(value, "item"):  # a number of numpy
-            return value.item()
+        case _ if hasattr(value, "tolist"):  # a number or an array of numpy
+            return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
@@ -226,6 +235,8 @@ def _of_kind(cls: type, key: str, kind: Any, value: Any) -> Any:
         return {name: _typed(cls, f"{key}.{name}", inner, item) for name, item in value.items()}
     if origin is Literal and value in get_args(kind):
         return value
+    if hasattr(origin, "tolist") and isinstance(value, list):
+        return _array(cls, key, value)
     if isinstance(kind, type) and origin is None:
         return _scalar(cls, key, kind, value)
     raise InvalidField(_words(cls), key, value, _wanted(kind))
@@ -257,6 +268,15 @@ def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     raise InvalidField(_words(cls), key, value, _wanted(kind))
+
+
+def _array(cls: type, key: str, value: list[Any]) -> Any:
+    import numpy as np
+
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidField(_words(cls), key, value, "a list of numbers") from None
 
 
 def _object(cls: type, key: str, kind: type, value: Mapping[str, Any]) -> Any:
@@ -318,16 +338,21 @@ def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
         if cls.json_version is not None:
             properties[VERSION] = {"const": cls.json_version}
         for key, name in _sources(cls):
-            properties[key] = _schema(hints[name] if name in hints else _returned(cls, name), definitions)
+            is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
+            properties[key] = {"const": getattr(cls, name)} if is_constant else _schema(_type(cls, name), definitions)
     else:
         properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
     about = (cls.__doc__ or "").strip().split("\n")[0]
     return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
 
 
-def _returned(cls: type[Record], name: str) -> Any:
-    """The type of a property."""
-    return get_type_hints(getattr(cls, name).fget).get("return", Any)
+def _names(cls: type[Record]) -> set[str]:
+    return {item.name for item in fields(cls)}  # type: ignore[arg-type]
+
+
+def _type(cls: type[Record], name: str) -> Any:
+    """The type of a field or of a property."""
+    return _hints(cls)[name] if name in _names(cls) else get_type_hints(getattr(cls, name).fget).get("return", Any)
 
 
 def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:

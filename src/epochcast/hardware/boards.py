@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
-from epochcast.errors import EpochcastError, UnknownName
+from epochcast.errors import EpochcastError, UnknownDevice
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.topology import known_topology
 
@@ -164,7 +164,7 @@ def _skip(row: rows.CatalogueRow) -> Skip:
 def _board(row: rows.CatalogueRow) -> Board:
     device, link = row.text("device"), row.text("inner_link", "")
     if device != SAME_NAME and find_device(device).name != device:
-        raise UnknownName("device", device, ())
+        raise UnknownDevice(device, ())
     if link:
         find_link(link)
     gpus = row.count("gpus") if row.has("gpus") else None

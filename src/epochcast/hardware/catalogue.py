@@ -22,7 +22,7 @@ from math import log
 from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.base.name_matching import plain
-from epochcast.errors import AmbiguousName, BadInput, EpochcastError, UnknownName
+from epochcast.errors import AmbiguousName, BadInput, EpochcastError, UnknownDevice, UnpublishedDevice
 from epochcast.hardware.device import Device
 from epochcast.hardware.host_device import HOST_NAMES, HOST_PREFIX, detect_host
 from epochcast.hardware.link import Link, from_text
@@ -55,7 +55,7 @@ class DeviceTable:
         if key in self.ambiguous:
             raise AmbiguousName("device", name, self.ambiguous[key])
         if key in self.refused:
-            raise BadInput(f"device {name!r} is not in the catalogue: {self.refused[key]}")
+            raise UnpublishedDevice(name, self.refused[key])
         if _spelt_out(key) != key:
             return self.find(_spelt_out(key), memory_bytes, source)
         sized = self._sized(key)
@@ -80,7 +80,7 @@ class DeviceTable:
             count, one = counted[1] or counted[4], counted[2] or counted[3]
             if plain(one) in self.by_name or plain(one) in self.families:
                 return BadInput(f"{name!r} is {count} of a device: name one, {one!r}, and give `gpus` {count}")
-        return UnknownName("device", name, self.offered)
+        return UnknownDevice(name, self.offered)
 
 
 def find_device(name: str, memory_bytes: float | None = None, source: str | None = None) -> Device:

@@ -67,3 +67,8 @@ def test_an_empty_loader_is_refused() -> None:
 
 def test_idle_processors_are_no_more_than_there_are() -> None:
     assert 0 < idle_cpus() <= usable_cpus()
+
+
+def test_a_machine_too_busy_to_start_processes_in_time_has_few_idle_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.measure.bench.idle_cpus.START_SECONDS", -5.0)
+    assert 0 < idle_cpus() < 0.5

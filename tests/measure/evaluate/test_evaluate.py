@@ -11,7 +11,7 @@ from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.profile import Profile, save_profile
 from epochcast.measure.evaluate.evaluate import Evaluation, evaluate
 from epochcast.measure.evaluate.evaluate_ops import CALL_SECONDS
-from epochcast.measure.evaluate.given_single import single_steps
+from epochcast.measure.evaluate.given_single import SingleSteps
 from epochcast.measure.evaluate.op_table import op_columns
 from epochcast.measure.evaluate.predicted import Predicted
 from epochcast.measure.evaluate.scored_rows import ScoredRows, scored
@@ -175,7 +175,8 @@ def test_the_single_row_of_the_same_framework_and_data_counts_first() -> None:
         {"framework": "mxnet", "data": "real", "gpus": 8},
     ]
     found, _ = read_runs(runs(*rows).to_dicts())
-    assert {place: single.seconds for place, single in single_steps(found).items()} == {3: 0.05, 4: 0.03, 5: 0.04}
+    singles = SingleSteps(found).of(found)
+    assert {place: single.seconds for place, single in singles.items()} == {3: 0.05, 4: 0.03, 5: 0.04}
 
 
 def test_a_step_of_other_passes_is_known_by_its_passes() -> None:

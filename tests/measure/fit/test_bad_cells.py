@@ -13,7 +13,7 @@ from epochcast.measure.evaluate.predicted import Predicted
 from epochcast.measure.evaluate.scored_rows import scored
 from epochcast.measure.evaluate.scores import grouped_scores, scores
 from epochcast.measure.fit.calibrate import calibrate
-from epochcast.measure.tables.run_table import FailedRow
+from epochcast.measure.tables.row_errors import FailedRow
 from epochcast.predict.cost.cost_models import find_cost_model
 
 ANALYTIC = find_cost_model("analytic")

@@ -23,7 +23,7 @@ from epochcast.describe.capture.zoo.hub_sizes import SIZED
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
-from epochcast.errors import AmbiguousName, UnknownName
+from epochcast.errors import AmbiguousName, UnknownModel
 
 LEAST_LETTERS, MOST_CHOICES = 2, 8
 """The beginning of a name of so many letters could be any model that begins so; the message lists so many."""
@@ -105,7 +105,7 @@ def _meaning(name: str) -> str:
     meanings = meanings or _beginning(key)
     if meanings:
         raise AmbiguousName("model", name, meanings)
-    raise UnknownName("model", name, {*ZOO, *(hub_id.rpartition("/")[2] for hub_id in HUB)})
+    raise UnknownModel(name, {*ZOO, *(hub_id.rpartition("/")[2] for hub_id in HUB)})
 
 
 def _beginning(key: str) -> tuple[str, ...]:

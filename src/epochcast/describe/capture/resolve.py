@@ -21,7 +21,7 @@ from epochcast.base.documents import parse_json, read_text
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.torch.factory import is_hugging_face, packages_of
 from epochcast.describe.capture.workload import Workload
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, CodeNotAllowed
 
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
 FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf", "decoder", "kernelbench")
@@ -41,7 +41,7 @@ def find_model(
         return _from_file(Path(text), input_shape)
     if is_code(text):
         if not allow_code:
-            raise no_code(text)
+            raise CodeNotAllowed(text)
         return _from_code(text, input_shape)
     from epochcast.describe.capture.zoo import ZOO
 
@@ -59,11 +59,6 @@ def _is_file(text: str) -> bool:
         return Path(text).exists()
     except (OSError, ValueError):  # too long, or with a zero byte: no file is called that
         return False
-
-
-def no_code(reference: str) -> BadInput:
-    """What is said of a reference that would run Python code where that is not allowed."""
-    return BadInput(f"{reference!r} would run Python code, which is not allowed here; use a zoo name or a model file")
 
 
 def is_code(reference: str) -> bool:

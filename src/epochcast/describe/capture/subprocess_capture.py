@@ -23,7 +23,7 @@ from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import graph_from_json, recipe_to_json, trace_from_json
 from epochcast.describe.graph.trace import Trace
-from epochcast.errors import BadInput, EpochcastError
+from epochcast.errors import BadInput, EndsProgram, EpochcastError
 
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -132,12 +132,11 @@ class SubprocessModel:
 def _error(answer: Mapping[str, Any], printed: str) -> EpochcastError:
     """The error of the other process as one of ours. A program that ended itself said why in what it printed last."""
     kind = getattr(errors, str(answer["error"]), BadInput)
-    error: EpochcastError = kind.__new__(kind if issubclass(kind, EpochcastError) else BadInput)
-    message = str(answer["message"])
+    error = errors.restored(kind if issubclass(kind, EpochcastError) else BadInput, (answer["message"],))
+    error.__dict__.update(answer["fields"])
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
-    if answer.get("is_silent") and last:
-        message = f"{message}: {last}"
-    error.args = (message,)
+    if isinstance(error, EndsProgram) and error.is_silent and last:
+        error.args = (f"{error}: {last}",)
     for note in answer["notes"]:
         error.add_note(str(note))
     return error

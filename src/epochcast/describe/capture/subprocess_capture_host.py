@@ -135,12 +135,9 @@ class CaptureHost:
 
 
 def _failure(error: EpochcastError) -> dict[str, Any]:
-    return {
-        "error": type(error).__name__,
-        "message": str(error),
-        "notes": list(getattr(error, "__notes__", ())),
-        "is_silent": isinstance(error, EndsProgram) and error.is_silent,
-    }
+    fields = {name: value for name, value in vars(error).items() if isinstance(value, str | bool | int | float)}
+    notes = list(getattr(error, "__notes__", ()))
+    return {"error": type(error).__name__, "message": str(error), "fields": fields, "notes": notes}
 
 
 HOST = CaptureHost

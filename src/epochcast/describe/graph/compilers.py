@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from epochcast.errors import UnknownName
+from epochcast.errors import UnknownCompiler
 
 EAGER = "none"
 
@@ -54,5 +54,5 @@ def find_compiler(name: str) -> str:
     wanted = name.strip().casefold()
     wanted = _ALIASES.get(wanted, wanted)
     if wanted != EAGER and wanted not in COMPILERS:
-        raise UnknownName("compiler", name, (EAGER, *COMPILERS))
+        raise UnknownCompiler(name, (EAGER, *COMPILERS))
     return wanted

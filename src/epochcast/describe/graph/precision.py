@@ -26,7 +26,7 @@ from enum import Enum
 
 from epochcast.describe.graph.tensor import DType
 from epochcast.describe.graph.weights import WEIGHTS, Weights, find_weights
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput, UnknownPrecision
 
 SINGLE, SINGLE_STRICT, SINGLE_ROUNDED = "fp32", "fp32_strict", "tf32"
 """Stored in float32, without casts: convolutions, nothing or everything on tensor cores."""
@@ -97,7 +97,7 @@ def find_precision(name: str) -> Precision:
     key = name.casefold().removeprefix("torch.").replace("-", "_")
     key = ALIASES.get(key, key)
     if key not in PRECISIONS:
-        raise UnknownName("precision", name, [*PRECISIONS, *ALIASES])
+        raise UnknownPrecision(name, [*PRECISIONS, *ALIASES])
     return PRECISIONS[key]
 
 

@@ -19,7 +19,7 @@ from epochcast.describe.capture.torch.factory import named_object
 from epochcast.describe.capture.torch.torchvision_shim import import_timm, import_torchvision
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.capture.zoo import ZOO
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput, UnknownModel, UnknownName
 
 Shape = tuple[int, ...]
 
@@ -86,7 +86,7 @@ def _referenced(family: str, rest: str, reference: str, input_shape: Shape | Non
         case "torchvision":
             models = import_torchvision().models
             if rest not in models.list_models():
-                raise UnknownName("torchvision model", rest, models.list_models())
+                raise UnknownModel(rest, models.list_models(), "torchvision model")
             return BenchNetwork(
                 reference, partial(_like_captured, reference, input_shape, _torchvision(rest)), input_shape
             )

@@ -13,11 +13,12 @@ that exceed the caches.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from epochcast.base.bounds import MOST_TENSOR_BYTES
+from epochcast.base.record import Record
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.link import Link
 from epochcast.measure.bench.measurements import Measurement
@@ -28,7 +29,7 @@ ROUNDS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatter":
 
 
 @dataclass(frozen=True, slots=True)
-class LinkResidual:
+class LinkResidual(Record):
     """Measured and fitted seconds of one size."""
 
     size_bytes: int
@@ -42,7 +43,7 @@ class LinkResidual:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFit:
+class LinkFit(Record):
     """α and B of one collective among `ranks` ranks, and the residuals."""
 
     machine: str
@@ -52,6 +53,7 @@ class LinkFit:
     latency_seconds: float
     bytes_per_second: float
     residuals: tuple[LinkResidual, ...]
+    json_also: ClassVar[tuple[str, ...]] = ("error_fraction",)
 
     @property
     def error_fraction(self) -> float:
@@ -62,26 +64,6 @@ class LinkFit:
         """The link for `predict/comm/`, with the sustained bandwidth."""
         source = f"epochcast bench collectives: {self.collective}, {self.backend}, {self.ranks} ranks"
         return Link(self.latency_seconds, self.bytes_per_second, name=f"{self.backend}-{self.machine}", source=source)
-
-    def as_dict(self) -> dict[str, object]:
-        """The figures of the JSON answer."""
-        return {
-            "machine": self.machine,
-            "backend": self.backend,
-            "collective": self.collective,
-            "ranks": self.ranks,
-            "latency_seconds": self.latency_seconds,
-            "bytes_per_second": self.bytes_per_second,
-            "error_fraction": self.error_fraction,
-            "residuals": [
-                {
-                    "size_bytes": r.size_bytes,
-                    "measured_seconds": r.measured_seconds,
-                    "fitted_seconds": r.fitted_seconds,
-                }
-                for r in self.residuals
-            ],
-        }
 
 
 def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:

@@ -11,11 +11,12 @@ Takes a torch DataLoader, or anything that is iterated over (tf.data): of those 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from statistics import mean, median, pstdev
 from typing import Any
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.describe.capture.torch.factory import named_object
 from epochcast.describe.capture.torch.traceback_notes import explained
 from epochcast.errors import BadInput, MissingExtra
@@ -33,7 +34,7 @@ _WARM_UP = 1
 
 
 @dataclass(frozen=True, slots=True)
-class LoaderMeasurement:
+class LoaderMeasurement(Record):
     """A measured loader. Per sample: decode and wait; per batch: collate and transfer by the worker, receive by the
     training process; None where they cannot be separated. `worker_seconds` is a whole batch by one worker.
     """
@@ -53,7 +54,7 @@ class LoaderMeasurement:
     idle_cpus: float
     workers: int | None
     prefetch: int | None
-    samples_seconds: tuple[float, ...]
+    samples_seconds: tuple[float, ...] = json_hidden()
 
     def service(self) -> Service:
         """The loader as the queue model uses it."""
@@ -67,10 +68,6 @@ class LoaderMeasurement:
             sample_bytes=self.sample_bytes,
             samples_seconds=self.samples_seconds,
         )
-
-    def as_dict(self) -> dict[str, object]:
-        """All fields except the seconds of single samples."""
-        return {part.name: getattr(self, part.name) for part in fields(self) if part.name != "samples_seconds"}
 
 
 def find_loader(reference: str) -> object:

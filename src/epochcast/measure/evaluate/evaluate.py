@@ -21,7 +21,7 @@ from epochcast.measure.evaluate.refusals import RefusedRows, refusals
 from epochcast.measure.evaluate.scored_rows import LABELS, SECONDS, ScoredRows, by_column, scored
 from epochcast.measure.evaluate.scores import Scores, grouped_scores, scores
 from epochcast.measure.evaluate.scoring_profile import scoring_profile
-from epochcast.measure.tables.run_table import FailedRow
+from epochcast.measure.tables.row_errors import FailedRow
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS, chunks_of, polars
 from epochcast.measure.tables.table_files import kind_of, with_known_columns, write_table
 from epochcast.predict.cost.cost_model import CostModel
@@ -215,16 +215,15 @@ def _layers(frame: "DataFrame", model: CostModel, **_: Any) -> Predicted:
     from epochcast.measure.evaluate.layer_table import FLAGS, SIZES, TEXTS, evaluate_layers
     from epochcast.measure.tables.typed_columns import typed
 
-    frame, reasons = typed(frame, sizes=SIZES, seconds=("seconds_median",), texts=TEXTS, flags=FLAGS)
+    frame, errors = typed(frame, sizes=SIZES, seconds=("seconds_median",), texts=TEXTS, flags=FLAGS)
     low, mid, high = evaluate_layers(frame, model)
     measured = frame["seconds_median"].fill_null(np.nan).to_numpy()
     failed_rows = ~(measured > 0)
     if "failed" in frame.columns:
         failed_rows |= frame["failed"].fill_null(False).to_numpy()
-    failed_rows[list(reasons)] = True
-    failures = [
-        FailedRow(int(i), "layer", reasons.get(int(i), "the measurement failed")) for i in np.flatnonzero(failed_rows)
-    ]
+    failed_rows[list(errors)] = True
+    failed: BadInput = BadInput("the measurement failed")
+    failures = [FailedRow.because(int(i), "layer", errors.get(int(i), failed)) for i in np.flatnonzero(failed_rows)]
     failures += [FailedRow(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~failed_rows)]
     family = "conv2d" if "kernel_size" in frame.columns else "dense"
     labels = {"device": _device_names(frame), "family": [family] * len(frame)}

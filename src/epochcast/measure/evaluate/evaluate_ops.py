@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from epochcast.errors import EpochcastError
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.measure.evaluate.op_table import FAMILIES, op_columns, op_setting
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.scores import Array
-from epochcast.measure.tables.run_table import FailedRow
+from epochcast.measure.tables.row_errors import FailedRow, InvalidCell
 from epochcast.measure.tables.typed_columns import typed
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.launch import launch_seconds
@@ -48,11 +48,11 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
     """Seconds of every row; rows of unknown devices and families fail with the reason."""
     report = progress or (lambda done, total: None)
     low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
-    frame, reasons = typed(frame, sizes=SIZES, seconds=("seconds",), texts=TEXTS)
+    frame, errors = typed(frame, sizes=SIZES, seconds=("seconds",), texts=TEXTS)
     families = frame["family"].to_list()
-    failures = [FailedRow(row_index, str(families[row_index]), reason) for row_index, reason in reasons.items()]
+    failures = [FailedRow.because(row_index, str(families[row_index]), error) for row_index, error in errors.items()]
     devices: dict[int, str] = {}
-    with_index = frame.with_row_index("_row_index").filter(~pl.col("_row_index").is_in(list(reasons)))
+    with_index = frame.with_row_index("_row_index").filter(~pl.col("_row_index").is_in(list(errors)))
     sources = "source" if "source" in frame.columns else pl.lit(None, pl.String).alias("source")
     groups = with_index.with_columns(sources).partition_by("device", "source", as_dict=True)
     done = 0
@@ -66,7 +66,7 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
                 done += len(chunk)
                 report(done, len(frame))
         except EpochcastError as error:
-            failures += [FailedRow(int(p), f"op on {name}", str(error)) for p in rows["_row_index"]]
+            failures += [FailedRow.because(int(p), f"op on {name}", error) for p in rows["_row_index"]]
     failed = {failure.row_index for failure in failures}
     low[list(failed)] = mid[list(failed)] = high[list(failed)] = np.nan
     labels = {
@@ -87,11 +87,11 @@ def _fill(
     add_failure: Callable[[FailedRow], None],
 ) -> None:
     """Forecast the rows that can be; report the others as failures."""
-    reasons = [_reason(row) for row in rows.select("family", "phase", "dtype", "seconds").iter_rows()]
-    for row_index, family, reason in zip(row_indices, rows["family"], reasons, strict=True):
-        if reason is not None:
-            add_failure(FailedRow(int(row_index), str(family), reason))
-    is_good = np.array([reason is None for reason in reasons])
+    errors = [_error(row) for row in rows.select("family", "phase", "dtype", "seconds").iter_rows()]
+    for row_index, family, error in zip(row_indices, rows["family"], errors, strict=True):
+        if error is not None:
+            add_failure(FailedRow.because(int(row_index), str(family), error))
+    is_good = np.array([error is None for error in errors])
     if not is_good.any():
         return
     columns = op_columns(rows.filter(pl.Series(is_good)))
@@ -113,17 +113,17 @@ def _fill(
         add_failure(FailedRow(int(row_index), "op", f"{cost_model.name} has no forecast for it"))
 
 
-def _reason(row: tuple[object, ...]) -> str | None:
+def _error(row: tuple[object, ...]) -> EpochcastError | None:
     """Why a row cannot be forecast; None where it can."""
     family, phase, dtype, seconds = row
     if family not in FAMILIES:
-        return f"no rule for op family {family!r}; known: {', '.join(FAMILIES)}"
+        return BadInput(f"no rule for op family {family!r}; known: {', '.join(FAMILIES)}")
     if phase not in PHASES:
-        return f"no rule for phase {phase!r}; known: {', '.join(PHASES)}"
+        return BadInput(f"no rule for phase {phase!r}; known: {', '.join(PHASES)}")
     if dtype not in DTYPES:
-        return f"no rule for dtype {dtype!r}; known: {', '.join(DTYPES)}"
+        return BadInput(f"no rule for dtype {dtype!r}; known: {', '.join(DTYPES)}")
     if not isinstance(seconds, int | float) or not seconds > 0:
-        return f"seconds must be above 0, got {seconds}"
+        return InvalidCell("seconds", "above 0", seconds)
     return None
 
 

@@ -23,8 +23,9 @@ from epochcast.measure.evaluate.given_single import MeasuredSingle, SingleSteps,
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.scoring_profile import ScoringProfile
 from epochcast.measure.tables.cells import count, number, text
+from epochcast.measure.tables.row_errors import CaptureFailed, FailedRow, NoSingleGpuRow
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import FailedRow, MeasuredRun, family_of, read_runs
+from epochcast.measure.tables.run_table import MeasuredRun, family_of, read_runs
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
@@ -66,8 +67,7 @@ def forecast_runs(
     to_forecast = [run for run in runs if run.gpus > 1] if given_single else runs
     if given_single:
         unmatched = [run for run in to_forecast if run.row_index not in measured_singles]
-        reason = "no single-GPU row of the same system, model, batch per GPU and precision"
-        failures += [FailedRow(run.row_index, run.model, reason) for run in unmatched]
+        failures += [FailedRow.because(run.row_index, run.model, NoSingleGpuRow()) for run in unmatched]
         to_forecast = [run for run in to_forecast if run.row_index in measured_singles]
         failures = [f for f in failures if _is_on_several(rows[f.row_index])]
     forecasts, forecast_failures = _forecasts(to_forecast, cost_model, measured_singles, allow_code, workers, progress)
@@ -168,7 +168,7 @@ def forecast_group(
         forecasts, failures = _bare_group(bare, singles or {})
         return forecasts, [
             *failures,
-            *(FailedRow(run.row_index, run.model, str(error)) for run in runs if run.row_index not in is_bare),
+            *(FailedRow.because(run.row_index, run.model, error) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
     known: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
@@ -177,10 +177,9 @@ def forecast_group(
             seconds, parts = known.get(_asked(run, singles or {}), partial(_step, run, session, singles or {}))
             forecasts.append(RunForecast(run.row_index, seconds, parts))
         except EpochcastError as error:
-            failures.append(FailedRow(run.row_index, run.model, str(error)))
+            failures.append(FailedRow.because(run.row_index, run.model, error))
         except Exception as error:  # front ends run other people's code: any error is the reason of a failure
-            reason = f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}"
-            failures.append(FailedRow(run.row_index, run.model, reason))
+            failures.append(FailedRow.because(run.row_index, run.model, CaptureFailed(run.reference, error)))
     return forecasts, failures
 
 
@@ -208,5 +207,5 @@ def _bare_group(
         try:
             forecasts.append(RunForecast(run.row_index, given_bare_step(run, singles[run.row_index])))
         except EpochcastError as error:
-            failures.append(FailedRow(run.row_index, run.model, str(error)))
+            failures.append(FailedRow.because(run.row_index, run.model, error))
     return forecasts, failures

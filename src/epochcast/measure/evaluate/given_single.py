@@ -81,12 +81,6 @@ class SingleSteps:
         return singles
 
 
-def single_steps(runs: Iterable[MeasuredRun]) -> dict[int, MeasuredSingle]:
-    """The measured single-GPU step of each run on several GPUs that has one, by row."""
-    all_runs = list(runs)
-    return SingleSteps(all_runs).of(all_runs)
-
-
 def _keys(run: MeasuredRun) -> tuple[tuple[Any, ...], ...]:
     """What a run has in common with its single-GPU row, the closest match first. Of a system's name only the part
     before a colon counts: some tables write the number of GPUs after it.

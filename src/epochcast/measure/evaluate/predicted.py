@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.measure.evaluate.scores import Array
-from epochcast.measure.tables.run_table import FailedRow
+from epochcast.measure.tables.row_errors import FailedRow
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows done and the number of all rows."""

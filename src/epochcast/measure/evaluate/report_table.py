@@ -24,7 +24,7 @@ def as_run(row: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return _as_run(row)
     except BadInput as error:
-        return {"model": row.get("model"), "device": row.get("device"), REFUSED: str(error)}
+        return {"model": row.get("model"), "device": row.get("device"), REFUSED: error}
 
 
 def _as_run(row: Mapping[str, Any]) -> dict[str, Any]:

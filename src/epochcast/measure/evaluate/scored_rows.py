@@ -4,7 +4,7 @@ temporary folder, so that memory does not grow with the table. What is asked of 
     row, device, family       where in the table, and what to group by
     …                         columns of the table that identify a row
     measured_seconds, low_seconds, predicted_seconds, high_seconds, is_forecast
-    reason, refused           why a row failed, and its model or what stands for it
+    reason, refused, …        why a row failed, its model or what stands for it, and the error (`FAILURE`)
     by:NAME                   columns of the table to group by
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epochcast.measure.evaluate.predicted import Predicted
-from epochcast.measure.tables.run_table import FailedRow
+from epochcast.measure.tables.row_errors import FailedRow
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS, polars
 from epochcast.measure.tables.table_files import mixed_kinds
 
@@ -40,6 +40,8 @@ ROW_COLUMNS = (
 )
 SECONDS = ("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds")
 LABELS = ("device", "family")
+FAILURE = {"refused": "model", "reason": "reason", "error_class": "error_class", "about": "about"}
+"""Columns of a row that failed, and the fields of `FailedRow` that they hold."""
 
 
 def by_column(name: str) -> str:
@@ -51,17 +53,17 @@ def scored(part: Predicted, table: "DataFrame", by: Sequence[str], first_row: in
     """A piece of a table with its forecasts; its rows are counted from `first_row`."""
     pl = polars()
     failed: dict[int, FailedRow] = {failure.row_index: failure for failure in part.failures}
-    reasons: list[str | None] = [None] * len(part)
-    refused: list[str | None] = [None] * len(part)
-    for row_index, failure in failed.items():
-        reasons[row_index], refused[row_index] = failure.reason, failure.model
+    failures = [failed.get(row_index) for row_index in range(len(part))]
     seconds = (part.measured_seconds, part.low_seconds, part.mid_seconds, part.high_seconds)
     columns: dict[str, Any] = {"row": pl.int_range(first_row, first_row + len(part), eager=True)}
     columns |= {name: pl.Series(labels, dtype=pl.String) for name, labels in part.labels.items()}
     columns |= {name: table[name] for name in ROW_COLUMNS if name in table.columns}
     columns |= dict(zip(SECONDS, seconds, strict=True))
     columns |= {"is_forecast": part.is_forecast}
-    columns |= {"reason": pl.Series(reasons, dtype=pl.String), "refused": pl.Series(refused, dtype=pl.String)}
+    columns |= {
+        name: pl.Series([failure and getattr(failure, field) for failure in failures], dtype=pl.String)
+        for name, field in FAILURE.items()
+    }
     columns |= {by_column(name): table[name] for name in by if name not in part.labels}
     frame: DataFrame = pl.DataFrame(columns)
     return frame
@@ -130,9 +132,9 @@ class ScoredRows:
     def failures(self) -> Iterator[FailedRow]:
         """The rows that could not be forecast, in order."""
         pl = polars()
-        for piece in self.columns("row", "refused", "reason"):
-            for row_index, model, reason in piece.filter(pl.col("reason").is_not_null()).iter_rows():
-                yield FailedRow(row_index, model, reason)
+        for piece in self.columns("row", *FAILURE):
+            for row in piece.filter(pl.col("reason").is_not_null()).iter_rows():
+                yield FailedRow(*row)
 
     def results(self) -> "LazyFrame":
         """What the file of results holds: rows that were forecast or failed, with error and reason."""
@@ -145,7 +147,7 @@ class ScoredRows:
             pl.when("is_forecast").then(inside).alias("inside"),
         )
         own = [name for schema in self._schemas for name in schema if not name.startswith("by:")]
-        shown = [name for name in dict.fromkeys(own) if name not in ("is_forecast", "reason", "refused")]
+        shown = [name for name in dict.fromkeys(own) if name not in ("is_forecast", *FAILURE)]
         frame: LazyFrame = rows.select(*shown, "ape", "inside", "reason").with_columns(
             pl.col(*SECONDS, "ape").fill_nan(None)
         )

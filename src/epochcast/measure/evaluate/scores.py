@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.base.record import Record
+
 if TYPE_CHECKING:
     from polars import LazyFrame
 
@@ -23,7 +25,7 @@ SEPARATOR = " / "
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Record):
     """The figures over `n` rows that were forecast; `failed` more could not be."""
 
     n: int
@@ -33,10 +35,6 @@ class Scores:
     p90_ape: float | None
     rmse_seconds: float | None
     coverage: float | None
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        """With the names of the JSON contract."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def absolute_percentage_errors(measured: Array, predicted: Array) -> Array:

@@ -11,7 +11,8 @@ from epochcast.base.documents import read_text
 from epochcast.base.name_matching import plain
 from epochcast.errors import BadInput
 from epochcast.hardware.profile import Profile, load_profiles
-from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
+from epochcast.measure.tables.row_errors import FailedRow, OtherProfileDevice
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.cost.calibrated import Calibrated
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.local_file import load_local
@@ -32,8 +33,8 @@ class ScoringProfile:
         taken, failures = [], []
         for run in runs:
             if run.device.name != self.device and self.only_this_device:
-                reason = f"the profile is a profile of {self.device}, the row is of {run.device.name}"
-                failures.append(FailedRow(run.row_index, run.model, reason))
+                error = OtherProfileDevice(self.device, run.device.name)
+                failures.append(FailedRow.because(run.row_index, run.model, error))
             elif run.device.name == self.device and self.launch_seconds is not None:
                 taken.append(replace(run, device=replace(run.device, launch_seconds=self.launch_seconds)))
             else:

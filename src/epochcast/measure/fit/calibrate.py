@@ -33,7 +33,8 @@ from epochcast.hardware.profile import Profile
 from epochcast.measure.evaluate.scores import Array
 from epochcast.measure.fit.device_runs import device_runs
 from epochcast.measure.fit.step_pieces import KINDS, StepPieces, product_pieces, step_pieces
-from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
+from epochcast.measure.tables.row_errors import FailedRow
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.launch import launch_seconds as seconds_per_launch
 from epochcast.predict.cost.product import Product, check_rate

@@ -10,7 +10,8 @@ import numpy as np
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.measure.tables.run_table import FailedRow, MeasuredRun, read_runs
+from epochcast.measure.tables.row_errors import FailedRow
+from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS
 
 MOST_ROWS = 50

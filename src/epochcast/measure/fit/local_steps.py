@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.describe.capture.resolve import find_model, is_code, no_code
+from epochcast.describe.capture.resolve import find_model, is_code
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.serialization import recipe_from_json
 from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
-from epochcast.errors import EpochcastError, MissingExtra
+from epochcast.errors import CodeNotAllowed, EpochcastError, MissingExtra
 from epochcast.hardware.device import Device
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.models_bench import reference_of
@@ -97,7 +97,7 @@ def _step(row: Measurement, model: Local, allow_code: bool) -> MeasuredStep:
     recipe = recipe_from_json(row.question.get("recipe"))
     name = str(row.question.get("model"))
     if is_code(name) and not allow_code:
-        raise no_code(name)
+        raise CodeNotAllowed(name)
     reference, shape = reference_of(row.question)
     columns = find_model(reference, shape, allow_code=allow_code).trace(recipe).columns
     assert row.seconds is not None

@@ -15,8 +15,9 @@ from epochcast.describe.graph.trace import CLASSES, PHASES, Columns, Trace
 from epochcast.errors import EpochcastError
 from epochcast.hardware.device import Device
 from epochcast.measure.evaluate.scores import Array
+from epochcast.measure.tables.row_errors import FailedRow
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_table import FailedRow, MeasuredRun
+from epochcast.measure.tables.run_table import MeasuredRun
 from epochcast.predict.cost.calibrated import is_compute_bound
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.hosts import LaunchHost
@@ -93,7 +94,7 @@ def step_pieces(
         try:
             details = forecast_job(run.job, run_placement(run), session, step_only=True).details
         except EpochcastError as error:
-            failures.append(FailedRow(run.row_index, run.model, str(error)))
+            failures.append(FailedRow.because(run.row_index, run.model, error))
             continue
         rank = details.placement.strategy.rank_trace(details.trace, details.placement.gpus)
         step_parts = _split(run, rank, details.step, details.placement.host)

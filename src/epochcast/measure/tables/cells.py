@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from epochcast.errors import BadInput
+from epochcast.measure.tables.row_errors import InvalidCell, MissingCell
 
 Row = Mapping[str, Any]
 MOST_COUNT = 10_000_000
@@ -33,9 +33,9 @@ def number(row: Row, column: str) -> float | None:
             raise ValueError
         found = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise BadInput(f"{column} must be a number, got {text(row, column)[:60]!r}") from None
+        raise InvalidCell(column, "a number", repr(text(row, column)[:60])) from None
     if not isfinite(found):
-        raise BadInput(f"{column} must be a finite number, got {value}")
+        raise InvalidCell(column, "a finite number", value)
     return found
 
 
@@ -43,7 +43,7 @@ def above_zero(row: Row, column: str) -> float | None:
     """A number above 0; None for an empty cell."""
     found = number(row, column)
     if found is not None and found <= 0:
-        raise BadInput(f"{column} must be above 0, got {found:g}")
+        raise InvalidCell(column, "above 0", f"{found:g}")
     return found
 
 
@@ -51,7 +51,7 @@ def needed(row: Row, column: str) -> float:
     """A number above 0 that a row cannot be without."""
     found = above_zero(row, column)
     if found is None:
-        raise BadInput(f"no {column}")
+        raise MissingCell(column)
     return found
 
 
@@ -61,9 +61,9 @@ def count(row: Row, column: str) -> int | None:
     if found is None or found == 0:
         return None
     if found < 1 or found != int(found):
-        raise BadInput(f"{column} must be a whole number of at least 1, got {found:g}")
+        raise InvalidCell(column, "a whole number of at least 1", f"{found:g}")
     if found > MOST_COUNT:
-        raise BadInput(f"{column} must be at most {MOST_COUNT:,}, got {found:g}")
+        raise InvalidCell(column, f"at most {MOST_COUNT:,}", f"{found:g}")
     return int(found)
 
 
@@ -78,7 +78,7 @@ def seconds(row: Row, column: str) -> float | None:
 def check_seconds(found: float, column: str) -> None:
     """Raise where a time was never measured: a picosecond, a thousand years."""
     if not LEAST_SECONDS <= found <= MOST_SECONDS:
-        raise BadInput(f"{column} must be between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds, got {found:g}")
+        raise InvalidCell(column, f"between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds", f"{found:g}")
 
 
 def flag(row: Row, column: str) -> bool | None:
@@ -91,4 +91,4 @@ def flag(row: Row, column: str) -> bool | None:
         return True
     if word in FALSE:
         return False
-    raise BadInput(f"{column} must be true or false, got {value!r}")
+    raise InvalidCell(column, "true or false", repr(value))

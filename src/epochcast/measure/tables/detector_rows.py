@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from epochcast.errors import BadInput
+from epochcast.measure.tables.row_errors import OtherTrainingData, UnknownImageSize
 
 FRAMEWORKS: Mapping[str, str] = {
     "mmdetection_v1": "mmdetection_v1",
@@ -62,7 +62,7 @@ class DetectorRow:
 def detector_row(source: str, model: str, images: float, sizes: str) -> DetectorRow:
     """The configuration, images per GPU and their sizes behind a row."""
     if (source, model) in OTHER_DATA:
-        raise BadInput(f"{model}: trained on {OTHER_DATA[source, model]}")
+        raise OtherTrainingData(f"{model}: trained on {OTHER_DATA[source, model]}")
     name = _version_1_name(model) if source == "mmdetection_v1" else model.strip()
     if source == "maskrcnn_benchmark":
         name = re.sub(r"^fast_rcnn", "faster_rcnn", name)
@@ -74,7 +74,7 @@ def detector_row(source: str, model: str, images: float, sizes: str) -> Detector
         count = _C4_IMAGES
     match = _SIZES.fullmatch(sizes)
     if match is None:
-        raise BadInput(f"{model}: cannot read image sizes from {sizes!r}")
+        raise UnknownImageSize(f"{model}: cannot read image sizes from {sizes!r}")
     least, longest = int(match["least"]), int(match["longest"])
     sides = range(least, int(match["most"] or least) + 1, SCALE_STEP)
     return DetectorRow(reference, count, mean_shape(sides, longest, count), (3, sides[-1], longest))

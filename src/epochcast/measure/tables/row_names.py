@@ -13,7 +13,7 @@ from typing import Any
 
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.optimizer import OPTIMIZERS
-from epochcast.errors import BadInput
+from epochcast.measure.tables.row_errors import UnknownUnit
 
 FUSED = "_fused"
 _PER_GPU = re.compile(r"(/|_per_| per )(gpu|device|chip)(?=$|/| per |_per_)")
@@ -109,7 +109,7 @@ def named_unit(words: str) -> str:
     unit = listed("unit", re.sub(r"(/|_per_| per )(s|sec|second)s?$", "", word))
     if unit is None:
         known = ", ".join(sorted(row_names()["unit"]))
-        raise BadInput(f"the throughput counts {words}; known: {known}")
+        raise UnknownUnit(words, known)
     return unit
 
 

@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.base.caching import remembered
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import InvalidLayout
 from epochcast.measure.tables.cells import count, number, text
 from epochcast.measure.tables.row_names import framework_strategy, is_trainer
-from epochcast.predict.forecast.strategies.degrees import degrees_in
 
 _COLUMNS = ("dp", "tp", "pp", "cp", "ep", "vp")
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
@@ -59,10 +57,10 @@ def _data_ranks(row: Mapping[str, Any], degrees: Mapping[str, int], gpus: int) -
     tensor, pipeline, context = (max(1, degrees.get(name, 1)) for name in ("TP", "PP", "CP"))
     split = f"TP={tensor} times PP={pipeline} times CP={context}"
     if gpus % (tensor * pipeline * context):
-        raise BadInput(f"{row.get('model')}: {split} does not divide {gpus} GPUs")
+        raise InvalidLayout(f"{row.get('model')}: {split} does not divide {gpus} GPUs")
     data = gpus // (tensor * pipeline * context)
     if degrees.get("DP", data) != data:
-        raise BadInput(f"{row.get('model')}: DP={degrees['DP']} times {split} is not {gpus} GPUs")
+        raise InvalidLayout(f"{row.get('model')}: DP={degrees['DP']} times {split} is not {gpus} GPUs")
     return data
 
 
@@ -71,7 +69,7 @@ def _check_split(row: Mapping[str, Any], gpus: int) -> None:
     words = text(row, "framework")
     is_split = gpus > 1 and count(row, "layers") is not None and is_trainer("fused_update", words)
     if is_split and not text(row, "strategy") and framework_strategy(words) is None:
-        raise BadInput(f"{row.get('model')}: the row does not say how its model was split (dp, tp, pp)")
+        raise InvalidLayout(f"{row.get('model')}: the row does not say how its model was split (dp, tp, pp)")
 
 
 def _column_strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: int, rounds: int) -> str:
@@ -79,7 +77,7 @@ def _column_strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: i
     stage = int(number(row, "zero") or 0)
     split = {name: degrees[name] for name in ("TP", "PP", "CP", "EP") if degrees.get(name, 1) > 1}
     if stage > 1 and split:
-        raise BadInput(f"ZeRO {stage} beside {', '.join(split)} is not modelled")
+        raise InvalidLayout(f"ZeRO {stage} beside {', '.join(split)} is not modelled")
     if stage > 1:
         return f"zero{stage}"
     parts = [f"dp{data}", *(f"{name.casefold()}{degree}" for name, degree in split.items())]
@@ -98,16 +96,7 @@ def _stages(row: Mapping[str, Any], degrees: Mapping[str, int], rounds: int) -> 
         each, rest = divmod(count(row, "layers") or 0, stages)
         chunks = 1 if rest or rounds % stages else max(1, each)
     parts = [f"vp{chunks}"] if chunks > 1 else []
-    return [*parts, *(["even"] if _knows_even() and is_trainer("even_stages", words) else [])]
-
-
-@remembered(1)
-def _knows_even() -> bool:
-    """Whether a product may say that its stages have as many layers each."""
-    try:
-        return degrees_in("dp1,pp2,even") is not None
-    except UnknownName:
-        return False
+    return [*parts, *(["even"] if is_trainer("even_stages", words) else [])]
 
 
 def _strategy(degrees: Mapping[str, int], data: int) -> str:
@@ -127,7 +116,7 @@ def _micro_batches(row: Mapping[str, Any], data: int) -> int:
         return count(row, "grad_accum") or 1
     rounds = global_batch / (micro_batch * data)
     if rounds < 1 or rounds != int(rounds):
-        raise BadInput(
+        raise InvalidLayout(
             f"{row.get('model')}: a global batch of {global_batch:g} is not a whole number of "
             f"micro-batches of {micro_batch:g} on {data} replicas"
         )

@@ -20,11 +20,20 @@ from typing import Any
 
 from epochcast.base.caching import remembered
 from epochcast.describe.capture.zoo import ZOO
+from epochcast.describe.capture.zoo.sized import PREFIX as DECODER
+from epochcast.describe.capture.zoo.sized import decoder_reference
 from epochcast.errors import BadInput
 from epochcast.measure.tables import cells
 from epochcast.measure.tables.cells import Row, count, number, text
 from epochcast.measure.tables.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
 from epochcast.measure.tables.model_lookup import by_squeezed, reference_of, squeezed
+from epochcast.measure.tables.row_errors import (
+    UNBUILT,
+    InvalidCell,
+    MissingCell,
+    UnknownImageSize,
+    UnknownSampleLength,
+)
 from epochcast.measure.tables.row_names import is_per_gpu, named_task, named_unit, row_names
 from epochcast.units import parse_shape, parse_uneven
 
@@ -44,6 +53,8 @@ class NamedNetwork:
     parameters: float | None = None
     uneven: float = 0.0
     aux: bool = True
+    is_sized: bool = False
+    """Whether it is a decoder described by its sizes alone."""
 
 
 @remembered(1)
@@ -71,13 +82,15 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
         detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
         return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
     if size is None and source in names["needs_input"]:
-        raise BadInput(f"{model}: the row does not say how many tokens a sample has")
+        raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden"):
-        return NamedNetwork(_decoder(row), size, _length(size))
+        return NamedNetwork(_decoder(row), size, _length(size), is_sized=True)
     entry = own.get(model) or _entry(model)
     if entry is None:
         prefix = names["prefix"].get(source)
-        return NamedNetwork(f"{prefix}:{model}" if prefix else reference_of(model), size, _length(size))
+        reference = f"{prefix}:{model}" if prefix else reference_of(model)
+        is_sized = reference.partition(":")[0] == DECODER
+        return NamedNetwork(reference, size, _length(size), is_sized=is_sized)
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
@@ -96,8 +109,6 @@ def _entry_names() -> Mapping[str, str]:
 
 def _decoder(row: Row) -> str:
     """The reference of a language model whose sizes are in the row."""
-    from epochcast.describe.capture.zoo.sized import decoder_reference
-
     sizes = {name: count(row, name) for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
     style = model_names()["decoder_style"].get(text(row, "source"))
     return decoder_reference({**sizes, "style": style, "model": text(row, "model"), "note": text(row, "note")})
@@ -105,12 +116,22 @@ def _decoder(row: Row) -> str:
 
 def _check_possible(source: str, model: str, *, is_mapped: bool) -> None:
     names = model_names()
-    of_source: Mapping[str, str] = names.get("cannot_source", {}).get(source, {})
-    reason = of_source.get(model)
-    if reason is None and not is_mapped:
-        reason = names["cannot"].get(model) or (None if model in ZOO else of_source.get("*"))
-    if reason is not None:
-        raise BadInput(f"{model}: {reason}")
+    of_source = names["cannot_source"].get(source, {})
+    error = _listed_error(of_source, model, model)
+    if error is None and not is_mapped:
+        error = _listed_error(names["cannot"], model, model)
+        if error is None and model not in ZOO:
+            error = _listed_error(of_source, "*", model)
+    if error is not None:
+        raise error
+
+
+def _listed_error(section: Mapping[str, Mapping[str, str]], name: str, model: str) -> BadInput | None:
+    """The error that the list has for a name; None where it has none."""
+    for kind, reasons in section.items():
+        if name in reasons:
+            return UNBUILT[kind](f"{model}: {reasons[name]}")
+    return None
 
 
 def _from_entry(
@@ -135,7 +156,7 @@ def _default_size(entry: Mapping[str, Any], task: str | None, model: str, batch_
     if "inputs" in entry:
         shape = entry["inputs"].get(f"{batch_per_gpu:g}")
         if shape is None:
-            raise BadInput(f"{model}: its input size is not known for a batch of {batch_per_gpu:g}")
+            raise UnknownImageSize(f"{model}: its input size is not known for a batch of {batch_per_gpu:g}")
         return tuple(shape)
     if "input" in entry:
         shape = tuple(entry["input"])
@@ -187,9 +208,9 @@ def step_seconds(row: Row, samples: float, network: NamedNetwork) -> float:
     if seconds is None:
         rate = number(row, "samples_per_second")
         if rate is None:
-            raise BadInput("neither step_seconds nor samples_per_second")
+            raise MissingCell("step_seconds", "samples_per_second")
         if rate <= 0:
-            raise BadInput(f"samples_per_second must be above 0, got {rate:g}")
+            raise InvalidCell("samples_per_second", "above 0", f"{rate:g}")
         per_gpu = (count(row, "gpus") or 1) if is_per_gpu(text(row, "unit")) else 1
         seconds = _counted(row, samples, network) / (rate * per_gpu)
     cells.check_seconds(seconds, "step_seconds")
@@ -206,7 +227,7 @@ def _counted(row: Row, samples: float, network: NamedNetwork) -> float:
         return counted
     is_known = network.tokens is not None and (unit == "tokens" or network.parameters is not None)
     if not is_known or network.tokens is None:
-        raise BadInput(f"the throughput counts {unit} and the row does not say how many a sample has")
+        raise UnknownSampleLength(f"the throughput counts {unit} and the row does not say how many a sample has")
     return counted * network.tokens / network.batch_units
 
 

@@ -7,18 +7,18 @@ models. A cell that cannot be used costs its row. Rows whose `quality` is doubtf
 
 import re
 from dataclasses import dataclass
-from sys import intern
 from typing import Any
 
 from epochcast.base.name_matching import plain
-from epochcast.describe.capture.resolve import is_code, no_code
+from epochcast.describe.capture.resolve import is_code
 from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.precision import PRECISIONS
 from epochcast.describe.graph.recipe import Recipe
-from epochcast.errors import BadInput, EpochcastError
+from epochcast.errors import CodeNotAllowed, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.measure.tables.cells import Row, count, flag, needed, number, text
+from epochcast.measure.tables.row_errors import DoubtfulRow, FailedRow, FourBitWeights, LessThanOneSample, MissingCell
 from epochcast.measure.tables.row_names import (
     NamedOptimizer,
     is_good,
@@ -37,18 +37,17 @@ from epochcast.measure.tables.run_network import (
     step_seconds,
     uneven_of,
 )
-from epochcast.measure.tables.run_options import run_options
+from epochcast.measure.tables.run_options import SUBMISSION, run_options
 from epochcast.measure.tables.run_tuning import run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.framework import setting_of
 from epochcast.predict.forecast.job import Job
 
-__all__ = ["FailedRow", "MeasuredRun", "family_of", "read_runs"]
+__all__ = ["MeasuredRun", "family_of", "read_runs"]
 
 REFUSED = "_refused"
-"""The column in which a row of another kind of table says why it is no run."""
-_SUBMISSION = "mixed (submission-specific)"
+"""The column in which a row of another kind of table has the error that keeps it from being a run."""
 # PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
 # Where the version is unknown: the last 1.x, which most tables used.
@@ -93,15 +92,6 @@ class MeasuredRun:
         return setting_of(self.job, self.device)
 
 
-@dataclass(frozen=True, slots=True)
-class FailedRow:
-    """A row that cannot be forecast, and why."""
-
-    row_index: int
-    model: str
-    reason: str
-
-
 def read_runs(
     rows: list[dict[str, Any]],
     *,
@@ -119,37 +109,36 @@ def read_runs(
     for row_index, row in enumerate(rows):
         try:
             if not with_doubtful and not is_good(text(row, "quality")):
-                raise BadInput(f"left out for its quality: {text(row, 'quality')}")
+                raise DoubtfulRow(text(row, "quality"))
             runs.append(_run(row_index, row, with_bare, own_device, allow_code))
         except EpochcastError as error:
-            # a reason is kept once, however many rows have it
-            failures.append(FailedRow(row_index, str(row.get("model")), intern(str(error))))
+            failures.append(FailedRow.because(row_index, str(row.get("model")), error))
     return runs, failures
 
 
 def _device(row: Row, source: str, own: Device | None) -> Device:
     name = text(row, "device")
     if not name:
-        raise BadInput("no device")
+        raise MissingCell("device")
     if own is not None and own.sheet and plain(name) in (plain(own.name), plain(own.sheet)):
         return own
     return find_device(name, number(row, "device_memory_bytes"), source or None)
 
 
 def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, allow_code: bool) -> MeasuredRun:
-    if text(row, REFUSED):
-        raise BadInput(text(row, REFUSED))
+    if REFUSED in row:
+        raise row[REFUSED]
     source, model = text(row, "source"), text(row, "model")
     if not model:
-        raise BadInput("no model")
+        raise MissingCell("model")
     if number(row, "step_seconds") is None and number(row, "samples_per_second") is None:
-        raise BadInput("neither step_seconds nor samples_per_second")
+        raise MissingCell("step_seconds", "samples_per_second")
     gpus, layout = count(row, "gpus") or 1, run_layout(row)
     batch_per_gpu = _batch_per_gpu(row, gpus, layout)
     network = bare_network(model) if with_bare else None
     network = network or named_network(row, source, model, batch_per_gpu)
     if not allow_code and is_code(network.reference):
-        raise no_code(network.reference)
+        raise CodeNotAllowed(network.reference)
     batch = _batch(row, batch_per_gpu / network.batch_units)
     seconds = step_seconds(row, batch * gpus, network)
     device = _device(row, source, own_device)
@@ -198,7 +187,7 @@ def _batch(row: Row, samples: float) -> int:
     if replicas and number(row, "global_batch") == number(row, "batch_per_gpu"):
         batch //= int(replicas[1])  # one batch, divided over the replicas
     if batch < 1:
-        raise BadInput(f"less than one sample per GPU: batch_per_gpu is {row.get('batch_per_gpu')}")
+        raise LessThanOneSample(f"less than one sample per GPU: batch_per_gpu is {row.get('batch_per_gpu')}")
     return batch
 
 
@@ -229,7 +218,7 @@ def _job(
         framework=framework,
         framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
         **run_options(row, framework),
-        **run_tuning(row, network.reference),
+        **run_tuning(row, network),
     )
 
 
@@ -248,8 +237,8 @@ def _precision(row: Row, device: Device) -> str:
     """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
     words = text(row, "precision") or "fp32"
     if "quant=bnb" in words:
-        raise BadInput(f"weights in 4 bits are not modelled: {words}")
-    if words == _SUBMISSION:
+        raise FourBitWeights(f"weights in 4 bits are not modelled: {words}")
+    if words == SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"
     name = named_precision(text(row, "source"), words)
@@ -270,7 +259,7 @@ def _channels_last(row: Row, device: Device) -> bool:
     stated = flag(row, "channels_last")
     if stated is not None:
         return stated
-    is_submitted = text(row, "precision") == _SUBMISSION and device.vendor == "NVIDIA"
+    is_submitted = text(row, "precision") == SUBMISSION and device.vendor == "NVIDIA"
     return is_submitted or turns_channels_last(_framework(row), _precision(row, device), device)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.graph.lora import linear_names
-from epochcast.errors import BadInput
+from epochcast.measure.tables.row_errors import UnknownLora
+from epochcast.measure.tables.run_network import NamedNetwork
 
 RANK, TARGETS = 16, ("q_proj", "k_proj", "v_proj")
 # The limit between four (LoRA) and six (all parameters).
@@ -23,15 +24,15 @@ _FLOPS = re.compile(r"Model TFLOP / sec / GPU=(\d+(?:\.\d+)?)")
 _TOKENS = re.compile(r"tokens/s/GPU=(\d+(?:\.\d+)?)")
 
 
-def run_tuning(row: Mapping[str, Any], reference: str) -> dict[str, Any]:
+def run_tuning(row: Mapping[str, Any], network: NamedNetwork) -> dict[str, Any]:
     """The options of a recipe that say what is trained; empty where everything is trained, or the row does not say."""
     note = str(row.get("note") or "")
-    if reference.startswith("decoder:") and "lora" in str(row.get("task") or "").casefold():
-        raise BadInput(f"{row.get('model')}: the row does not say rank and layers of its LoRA")
+    if network.is_sized and "lora" in str(row.get("task") or "").casefold():
+        raise UnknownLora(f"{row.get('model')}: the row does not say rank and layers of its LoRA")
     flops, tokens = _FLOPS.search(note), _TOKENS.search(note)
     if row.get("task") != "finetuning" or not flops or not tokens:
         return {}
-    graph = find_model(reference).graph(1)
+    graph = find_model(network.reference).graph(1)
     flops_per_parameter_and_token = float(flops[1]) * 1e12 / (float(tokens[1]) * graph.parameter_count)
     if flops_per_parameter_and_token >= FULL_TUNING_FLOPS:
         return {}

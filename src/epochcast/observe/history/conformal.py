@@ -12,10 +12,10 @@ the past has too few values of a column to try that, other people's past jobs sa
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE
 from epochcast.observe.history.job_table import NO_FORECAST, Array, Words
@@ -42,7 +42,7 @@ def quantile(scores: Array, coverage: float = COVERAGE) -> float:
 
 
 @dataclass(frozen=True)
-class Widths:
+class Widths(Record):
     """log q over all rows, by group, and of rows that are new in one respect (the name of a column)."""
 
     overall: float
@@ -72,28 +72,6 @@ class Widths:
         """
         tried = [width for name, width in self.new.items() if name != NO_FORECAST]
         return STRETCH * max(self.overall, *tried, *self.groups.values(), 0.0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "overall": self.overall,
-            "groups": dict(self.groups),
-            "new": dict(self.new),
-            "group_column": self.group_column,
-            "coverage": self.coverage,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Widths":
-        """Back from JSON."""
-        column = document["group_column"]
-        return cls(
-            float(document["overall"]),
-            {str(name): float(value) for name, value in document["groups"].items()},
-            {str(name): float(value) for name, value in document["new"].items()},
-            None if column is None else str(column),
-            float(document["coverage"]),
-        )
 
 
 def log_scores(target: Array, predicted: Array) -> Array:

@@ -10,10 +10,10 @@ seen, or an empty cell, sets none of the terms of its column.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record, json_name
 from epochcast.errors import BadInput
 from epochcast.observe.history.job_table import MISSING, Array, Jobs
 from epochcast.observe.history.roles import GROWING
@@ -26,13 +26,17 @@ WIDE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class Term(Record):
     """One feature. `powers` of columns; or `is_log` of the only column; or a `level` of it; or `is_missing`."""
 
     powers: tuple[tuple[str, int], ...]
-    is_log: bool = False
+    is_log: bool = json_name("log", default=False)
     level: str | None = None
-    is_missing: bool = False
+    is_missing: bool = json_name("missing", default=False)
+
+    def __post_init__(self) -> None:
+        if not self.powers:
+            raise BadInput("a term needs a column")
 
     @property
     def name(self) -> str:
@@ -70,29 +74,6 @@ class Term:
             product = product * values**power
         return product
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "powers": [list(power) for power in self.powers],
-            **({"log": True} if self.is_log else {}),
-            **({"level": self.level} if self.level is not None else {}),
-            **({"missing": True} if self.is_missing else {}),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Term":
-        """Back from JSON."""
-        powers = tuple((str(name), int(power)) for name, power in document["powers"])
-        if not powers:
-            raise BadInput("a term needs a column")
-        level = document.get("level")
-        return cls(
-            powers,
-            bool(document.get("log", False)),
-            None if level is None else str(level),
-            bool(document.get("missing", False)),
-        )
-
 
 def _power(name: str, power: int) -> str:
     return name if power == 1 else f"{name}^{power}"
@@ -104,7 +85,7 @@ def _filled(jobs: Jobs, column: str, fills: Mapping[str, float]) -> Array:
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Record):
     """Terms, and what an empty cell of each number counts as."""
 
     terms: tuple[Term, ...]
@@ -129,16 +110,6 @@ class Design:
     def only(self, places: Iterable[int]) -> "Design":
         """The design of these terms."""
         return Design(tuple(self.terms[place] for place in places), self.fills)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"terms": [term.as_dict() for term in self.terms], "fills": dict(self.fills)}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Design":
-        """Back from JSON."""
-        fills = {str(name): float(value) for name, value in document["fills"].items()}
-        return cls(tuple(Term.from_dict(term) for term in document["terms"]), fills)
 
 
 def design_of(

@@ -14,11 +14,12 @@ A target is a time or a size and so above 0: what a model of the target itself g
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record, json_key
 from epochcast.errors import BadInput
 from epochcast.observe.history.design import Design
 from epochcast.observe.history.job_table import Array, Flags, Jobs
@@ -30,7 +31,7 @@ MOST_LOG = 60.0
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Record):
     """Features and the function of them."""
 
     design: Design
@@ -40,10 +41,6 @@ class Stage:
         """Of every row."""
         return self.predictor.values(self.design.matrix(jobs))
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"design": self.design.as_dict(), "predictor": self.predictor.as_dict()}
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Stage":
         """Back from JSON."""
@@ -51,7 +48,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class CorrectionShares:
+class CorrectionShares(Record):
     """What each sum counts for in rows like those learned from; `seen` tells which these are."""
 
     values: tuple[float, ...]
@@ -69,25 +66,15 @@ class CorrectionShares:
         known, new = np.asarray(self.values) @ above, sum(self.values) * np.median(above, axis=0)
         return np.asarray(self.common + np.where(is_new, new, known))
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"values": list(self.values), "common": self.common, "seen": self.seen.as_dict()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "CorrectionShares":
-        """Back from JSON."""
-        values = tuple(float(value) for value in document["values"])
-        return cls(values, float(document["common"]), SeenColumns.from_dict(document["seen"]))
-
 
 @dataclass(frozen=True)
-class FittedModel:
+class FittedModel(Record):
     """`name` is that of the table of models. `is_log`: stages give the logarithm; `has_physics`: above physics."""
 
     name: str
     sums: tuple[tuple[Stage, ...], ...]
-    is_log: bool
-    has_physics: bool
+    is_log: bool = field(metadata=json_key("log"))
+    has_physics: bool = field(metadata=json_key("physics"))
     least: float
     shares: CorrectionShares | None = None
     """None: the middle of the sums counts in every row."""
@@ -125,22 +112,3 @@ class FittedModel:
                 raise BadInput(f"the model {self.name} needs the physics of every row")
             total = total + np.log(jobs.physics.values)
         return np.exp(np.clip(total, -MOST_LOG, MOST_LOG))
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "name": self.name,
-            "log": self.is_log,
-            "physics": self.has_physics,
-            "least": self.least,
-            "shares": None if self.shares is None else self.shares.as_dict(),
-            "sums": [[stage.as_dict() for stage in stages] for stages in self.sums],
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "FittedModel":
-        """Back from JSON."""
-        sums = tuple(tuple(Stage.from_dict(stage) for stage in stages) for stages in document["sums"])
-        is_log, has_physics, least = bool(document["log"]), bool(document["physics"]), float(document["least"])
-        shares = None if document["shares"] is None else CorrectionShares.from_dict(document["shares"])
-        return cls(str(document["name"]), sums, is_log, has_physics, least, shares)

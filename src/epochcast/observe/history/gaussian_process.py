@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.standardize import Standardization, check_finite
@@ -92,7 +93,7 @@ class Deviations:
 
 
 @dataclass(frozen=True)
-class HistoryProcess:
+class HistoryProcess(Record):
     """Rows that were learned from and their weights."""
 
     kind: ClassVar[str] = "process"

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from epochcast.base.record import Record, json_key, json_name
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.measure.evaluate.scores import Scores, scores
@@ -21,7 +22,7 @@ LEAST_TRAIN = 5
 
 
 @dataclass(frozen=True)
-class Tested:
+class Tested(Record):
     """What one model predicted for the rows of a split that were tested; `reason` where it could not be fitted."""
 
     rows: Integers
@@ -45,12 +46,13 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class SplitResult:
+class SplitResult(Record):
     """All models on one split."""
 
-    name: str
-    is_outside: bool
+    name: str = field(metadata=json_key(None))
+    is_outside: bool = field(metadata=json_key("extrapolates"))
     models: Mapping[str, Tested]
+    json_also: ClassVar[tuple[str, ...]] = ("best", "why")
 
     @property
     def best(self) -> str | None:
@@ -72,33 +74,15 @@ class SplitResult:
             told += f"; next is {second} with {_percent(errors[second])}"
         return told
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON contract."""
-        return {
-            "models": {name: tested.as_dict() for name, tested in self.models.items()},
-            "best": self.best,
-            "why": self.why,
-            "extrapolates": self.is_outside,
-        }
-
 
 @dataclass(frozen=True)
-class HistoryComparison:
+class HistoryComparison(Record):
     """All splits."""
 
-    target_name: str
+    target_name: str = field(metadata=json_key("target"))
     rows: int
     splits: Mapping[str, SplitResult]
-    notes: tuple[str, ...] = field(default=())
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON contract of `epochcast history compare`."""
-        return {
-            "target": self.target_name,
-            "rows": self.rows,
-            "splits": {name: result.as_dict() for name, result in self.splits.items()},
-            "warnings": list(self.notes),
-        }
+    notes: tuple[str, ...] = json_name("warnings", default=())
 
 
 def compare(

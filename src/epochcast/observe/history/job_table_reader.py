@@ -16,8 +16,8 @@ import numpy as np
 from epochcast.errors import BadInput
 from epochcast.measure.tables.cells import EMPTY
 from epochcast.measure.tables.row_names import listed
-from epochcast.measure.tables.table_chunks import chunks_of, polars
-from epochcast.measure.tables.table_files import joined
+from epochcast.measure.tables.table_chunks import polars
+from epochcast.measure.tables.table_files import read_table
 from epochcast.observe.history.job_table import MISSING, Array, Jobs, Words
 from epochcast.units import base_column
 
@@ -56,7 +56,7 @@ def read_frame(table: "str | Path | DataFrame | Any") -> "DataFrame":
     polars()
     if isinstance(table, str | Path):
         _check_header(Path(table))
-        table = joined(chunks_of(table))
+        table = read_table(table)
     elif not hasattr(table, "get_columns"):
         table = polars().from_pandas(table) if hasattr(table, "iloc") else polars().DataFrame(table)
     return named(table)

@@ -13,7 +13,7 @@ Every kind is right up to a factor of its own, which history learns. Epochs and 
     epoch = step · samples/(batch·gpus)        total = epoch · epochs, or step · steps
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -208,7 +208,3 @@ def _known(jobs: Jobs, role: str) -> Array:
 
 def _or(values: Array, otherwise: float) -> Array:
     return np.where(np.isfinite(values) & (values > 0), values, otherwise)
-
-
-TARGET_UNITS: Mapping[str, str] = {"peak_bytes": "bytes"}
-"""What a target counts, where that is not seconds."""

@@ -16,10 +16,10 @@ it is in seconds already.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record, json_name
 from epochcast.errors import BadInput
 from epochcast.observe.history.job_table import Array, Flags, Physics
 from epochcast.observe.history.learning_set import LearningSet
@@ -27,15 +27,15 @@ from epochcast.observe.history.physics import FORECAST, PARTIAL, ROOFLINE, SIZES
 
 
 @dataclass(frozen=True)
-class Scales:
+class Scales(Record):
     """`learned` are the kinds of the rows that were learned from, `main` that of most, `offsets` are m by kind.
     `is_flat`: sizes say nothing.
     """
 
     main: str = FORECAST
-    learned: frozenset[str] = frozenset({FORECAST})
+    learned: tuple[str, ...] = (FORECAST,)
     offsets: Mapping[str, float] = field(default_factory=dict)
-    is_flat: bool = False
+    is_flat: bool = json_name("flat", default=False)
 
     def __post_init__(self) -> None:
         if not all(np.isfinite(value) for value in self.offsets.values()):
@@ -57,11 +57,11 @@ class Scales:
             mine = physics.kinds == kind
             ratios = steps if kind == SIZES and is_flat else target[mine] / physics.values[mine]
             found[str(kind)] = float(np.median(np.log(ratios)))
-        return cls(str(kinds[np.argmax(counts)]), frozenset(map(str, kinds)), found, is_flat)
+        return cls(str(kinds[np.argmax(counts)]), tuple(map(str, kinds)), found, is_flat)
 
     def applied(self, physics: Physics) -> tuple[Physics, Flags]:
         """On one scale, and which rows are of a kind that was not learned from; these count as of the main kind."""
-        is_new: Flags = ~np.isin(physics.kinds, sorted(self.learned))
+        is_new: Flags = ~np.isin(physics.kinds, self.learned)
         values, kinds = physics.values.copy(), physics.kinds.astype(object)
         for place in np.flatnonzero((physics.kinds != self.main) | (self.is_flat & (physics.kinds == SIZES))):
             values[place] = self._scaled(physics, int(place))
@@ -77,21 +77,6 @@ class Scales:
         return float(
             np.clip(value * np.exp(self.offsets.get(kind, 0.0) - self.offsets.get(self.main, 0.0)), 1e-30, 1e30)
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "main": self.main,
-            "learned": sorted(self.learned),
-            "offsets": dict(self.offsets),
-            "flat": self.is_flat,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Scales":
-        """Back from JSON."""
-        offsets = {str(kind): float(value) for kind, value in document["offsets"].items()}
-        return cls(str(document["main"]), frozenset(map(str, document["learned"])), offsets, bool(document["flat"]))
 
 
 def on_one_scale(known: LearningSet) -> tuple[LearningSet, Scales]:

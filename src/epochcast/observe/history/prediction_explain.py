@@ -7,10 +7,10 @@ with a seed): the factors of all columns multiply to predicted / usual.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.observe.history.job_table import Array, Jobs, Physics
 from epochcast.observe.history.model_file import HistoryModel
 
@@ -19,16 +19,12 @@ PHYSICS_STEP = "physics (the forecast)"
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Record):
     """`factors` by column, the largest change first; usual · Π factors = predicted."""
 
     usual: float
     predicted: float
     factors: Mapping[str, float]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"usual": self.usual, "predicted": self.predicted, "factors": dict(self.factors)}
 
 
 def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Explanation:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.errors import UnknownName
 from epochcast.observe.history.gaussian_process import HistoryProcess
 from epochcast.observe.history.job_table import Array
@@ -35,10 +36,11 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Record):
     """b + Σ w_i·x_i."""
 
     kind: ClassVar[str] = "linear"
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
     weights: Array
     intercept: float
 
@@ -49,18 +51,9 @@ class Linear:
         """Of every row."""
         return np.asarray(rows @ self.weights + self.intercept)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"kind": self.kind, "weights": self.weights.tolist(), "intercept": self.intercept}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Linear":
-        """Back from JSON."""
-        return cls(np.array(document["weights"], dtype=np.float64), float(document["intercept"]))
-
 
 @dataclass(frozen=True)
-class Trees:
+class Trees(Record):
     """A sum of trees, plus `base`. scikit-learn compares in single precision: `is_single`."""
 
     kind: ClassVar[str] = "forest"
@@ -96,10 +89,11 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class RadialKernel:
+class RadialKernel(Record):
     """Support vectors under a radial basis function."""
 
     kind: ClassVar[str] = "kernel"
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
     scaling: Standardization
     vectors: Array
     weights: Array
@@ -107,6 +101,8 @@ class RadialKernel:
     gamma: float
 
     def __post_init__(self) -> None:
+        shape = len(self.weights), len(self.scaling.mean)  # without support vectors, JSON has an empty list
+        object.__setattr__(self, "vectors", self.vectors.reshape(shape))
         check_finite("kernel", self.vectors, self.weights, np.array([self.intercept, self.gamma]))
 
     def values(self, rows: Array) -> Array:
@@ -120,31 +116,13 @@ class RadialKernel:
         squares = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1)[None, :] - 2 * rows @ self.vectors.T
         return np.asarray(np.exp(-self.gamma * np.maximum(squares, 0.0)) @ self.weights + self.intercept)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "kind": self.kind,
-            "scaling": self.scaling.as_dict(),
-            "vectors": self.vectors.tolist(),
-            "weights": self.weights.tolist(),
-            "intercept": self.intercept,
-            "gamma": self.gamma,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "RadialKernel":
-        """Back from JSON."""
-        scaling = Standardization.from_dict(document["scaling"])
-        weights = np.array(document["weights"], dtype=np.float64)
-        vectors = np.array(document["vectors"], dtype=np.float64).reshape(len(weights), len(scaling.mean))
-        return cls(scaling, vectors, weights, float(document["intercept"]), float(document["gamma"]))
-
 
 @dataclass(frozen=True)
-class Layers:
+class Layers(Record):
     """Dense layers with relu between them."""
 
     kind: ClassVar[str] = "layers"
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
     scaling: Standardization
     weights: tuple[Array, ...]
     biases: tuple[Array, ...]
@@ -160,24 +138,6 @@ class Layers:
             if place + 1 < len(self.weights):
                 state = np.maximum(state, 0.0)
         return np.asarray(state[:, 0])
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "kind": self.kind,
-            "scaling": self.scaling.as_dict(),
-            "weights": [weights.tolist() for weights in self.weights],
-            "biases": [bias.tolist() for bias in self.biases],
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Layers":
-        """Back from JSON."""
-        return cls(
-            Standardization.from_dict(document["scaling"]),
-            tuple(np.array(weights, dtype=np.float64) for weights in document["weights"]),
-            tuple(np.array(bias, dtype=np.float64) for bias in document["biases"]),
-        )
 
 
 def predictor_from(document: Mapping[str, Any]) -> Predictor:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.observe.history.job_table import MISSING, Array, Flags, Jobs, Words
 from epochcast.observe.history.roles import column_of
 
@@ -23,7 +24,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class SeenColumns:
+class SeenColumns(Record):
     """Categories and ranges by column; by network and device the largest batch and number of GPUs, by their column."""
 
     levels: Mapping[str, frozenset[str]]

@@ -1,17 +1,16 @@
 """Numbers with mean 0 and deviation 1."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.observe.history.job_table import Array
 
 
 @dataclass(frozen=True)
-class Standardization:
+class Standardization(Record):
     """z = (x − mean) / scale."""
 
     mean: Array
@@ -31,15 +30,6 @@ class Standardization:
     def scaled(self, rows: Array) -> Array:
         """Of every row."""
         return np.asarray((rows - self.mean) / self.scale)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Standardization":
-        """Back from JSON."""
-        return cls(np.array(document["mean"], dtype=np.float64), np.array(document["scale"], dtype=np.float64))
 
 
 def check_finite(kind: str, *arrays: Array) -> None:

@@ -11,7 +11,7 @@ from epochcast.describe.capture.model_fingerprint import fingerprint
 from epochcast.describe.graph.lora import adapted_layers
 from epochcast.describe.graph.precision import SINGLE
 from epochcast.describe.graph.trace import Trace
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, InvalidLayout
 from epochcast.hardware.default_network import usual_network
 from epochcast.hardware.measured_devices import measured_how
 from epochcast.hardware.topology import largest_box
@@ -189,7 +189,9 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
     passes = placement.replicas * job.accumulate
     if job.global_batch % passes:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
-        raise BadInput(f"a batch of {job.global_batch} does not divide over {placement.replicas} replicas{accumulated}")
+        raise InvalidLayout(
+            f"a batch of {job.global_batch} does not divide over {placement.replicas} replicas{accumulated}"
+        )
     return job.global_batch // passes
 
 

@@ -15,8 +15,8 @@ from epochcast.surfaces.cli.job_flags import JobArguments, job_command
 
 
 def _until_deadline(text: str) -> float:
+    from epochcast.base.current_time import now
     from epochcast.decide.plan.deadline import deadline_seconds
-    from epochcast.surfaces.cli.current_time import now
 
     return deadline_seconds(text, now())
 

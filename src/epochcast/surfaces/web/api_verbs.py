@@ -15,7 +15,7 @@ from epochcast.decide.advise.advise_request import AdviseRequest
 from epochcast.decide.diff.diff_request import DIFF_OPTIONS
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.scaling_request import ScalingRequest
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, CodeNotAllowed
 from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.job_file import schema_of
 from epochcast.predict.forecast.where import PLACE_OPTIONS
@@ -117,10 +117,10 @@ def check_plain(options: Mapping[str, Any]) -> None:
 
 def check_model(model: str) -> None:
     """Refuse references that are files of the server or run code."""
-    from epochcast.describe.capture.resolve import FILE_ENDINGS, is_code, no_code
+    from epochcast.describe.capture.resolve import FILE_ENDINGS, is_code
 
     if is_code(model):
-        raise no_code(model)
+        raise CodeNotAllowed(model)
     kind, colon, rest = model.partition(":")
     is_path = any(mark in (rest if colon else model) for mark in ("\\", "\0", "..", "~"))
     is_config_path = kind == "hf" and bool(colon) and "(" not in rest and not rest.isidentifier()

@@ -21,7 +21,7 @@ from epochcast.describe.capture.torch.torch_model import TorchModel
 from epochcast.describe.capture.torch.torchvision_shim import import_timm, import_torchvision
 from epochcast.describe.capture.torch.user_workload import from_workload
 from epochcast.describe.capture.workload import Workload
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput, UnknownModel
 
 Shape = tuple[int, ...]
 
@@ -51,7 +51,7 @@ def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> T
     arguments: dict[str, Any] = dict(_TIMM_WIDTHS.get(name, {}))
     name, _, tag = (timm.models.get_deprecated_models().get(name) or name).partition(".")
     if name not in timm.list_models():
-        raise UnknownName("timm model", name, timm.list_models())
+        raise UnknownModel(name, timm.list_models(), "timm model")
     if tag and f"{name}.{tag}" in timm.list_pretrained(f"{name}.*"):
         name = f"{name}.{tag}"  # weights of one architecture may be for different input sizes
     if input_shape is not None:
@@ -90,7 +90,7 @@ def _torchvision(name: str, input_shape: Shape | None, options: Mapping[str, Any
     """Detection networks choose boxes by value, so only their backbone is captured, and the answer says so."""
     models = import_torchvision().models
     if name not in models.list_models():
-        raise UnknownName("torchvision model", name, models.list_models())
+        raise UnknownModel(name, models.list_models(), "torchvision model")
     label = f"torchvision:{name}"
     is_detector = name in models.list_models(module=models.detection)
     arguments: dict[str, Any] = {"weights": None}

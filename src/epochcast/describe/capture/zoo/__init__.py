@@ -14,7 +14,7 @@ from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.language_models import LANGUAGE
 from epochcast.describe.capture.zoo.sequences import SEQUENCES
 from epochcast.describe.graph.op import Graph
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput, UnknownModel
 
 __all__ = ["ZOO", "ZooEntry", "zoo_model"]
 
@@ -26,7 +26,7 @@ def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: boo
     """A network of the zoo, at its published input size unless `input_shape` is given."""
     entry = ZOO.get(name)
     if entry is None:
-        raise UnknownName("model", name, ZOO)
+        raise UnknownModel(name, ZOO)
     if not aux and not entry.has_aux:
         raise BadInput(f"{name} has no auxiliary heads to drop")
     return BuiltModel(name, partial(_build, entry, name, input_shape, aux))

@@ -26,7 +26,7 @@ from epochcast.describe.capture.zoo.pyramid import Backbone
 from epochcast.describe.capture.zoo.rcnn import Heads
 from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import Elementwise
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import NoBuilder, UnknownName
 
 FRAMEWORKS = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark")
 CLASSES = 80
@@ -88,7 +88,7 @@ def detector_entry(framework: str, name: str) -> ZooEntry:
         return ZooEntry("ssd", "ssd", f"SSD{size} of {framework}", options)
     match = _NAME.fullmatch(plain)
     if not match or (match["kind"] == "x") != (match["width"] is not None):
-        raise BadInput(
+        raise NoBuilder(
             f"{framework}: no builder for {name.strip()!r}; there are Faster, Fast, Mask, Keypoint and Cascade R-CNN, "
             "RPN, RetinaNet, FCOS on ResNet and ResNeXt, and SSD, such as faster_rcnn_r50_fpn_1x"
         )
@@ -132,4 +132,4 @@ def _backbone(framework: str, found: "re.Match[str]") -> Backbone:
 def _check(framework: str, name: str, rest: str) -> None:
     unknown = [word for word in rest.split("_") if word and not _IDLE.fullmatch(word)]
     if unknown:
-        raise BadInput(f"{framework}: no builder for {' '.join(unknown)!r} in {name!r}")
+        raise NoBuilder(f"{framework}: no builder for {' '.join(unknown)!r} in {name!r}")

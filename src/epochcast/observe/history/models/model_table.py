@@ -207,18 +207,3 @@ MODELS: Mapping[str, ModelKind] = {
     "net": ModelKind("three hidden layers", _net, tuple({"log": is_log} for is_log in (False, True))),
     "mean": ModelKind("the geometric mean of all", _mean),
 }
-BLACK_BOXES = (
-    "linear",
-    "ridge",
-    "nnls",
-    "stepwise",
-    "augmented",
-    "ernest",
-    "optimus",
-    "svr",
-    "decision_tree",
-    "random_forest",
-    "boosting",
-    "net",
-)
-"""Models that see the columns and nothing else."""

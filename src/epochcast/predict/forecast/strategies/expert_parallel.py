@@ -20,7 +20,7 @@ from epochcast.describe.graph.op_kinds import Gather, Kind, Matmul, Scatter
 from epochcast.describe.graph.rebatch import Growth, Sides
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.describe.graph.trace import SMALL_BATCH, Trace
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, InvalidLayout
 from epochcast.predict.forecast.strategies.tensor_parallel import Rank
 
 TRAVELS = ("dispatch", "combine")
@@ -38,7 +38,7 @@ def spread(rank: Rank, expert: int, tensor: int) -> Rank:
     if not mixtures.parameters:
         raise BadInput(f"expert parallel: {whole.name} has no mixture of experts")
     if mixtures.experts % expert:
-        raise BadInput(f"expert parallel over {expert} GPUs does not divide the {mixtures.experts} experts")
+        raise InvalidLayout(f"expert parallel over {expert} GPUs does not divide the {mixtures.experts} experts")
     template = whole.template.mapped(lambda op, growth: mixtures.part(op, growth, expert, tensor))
     parameters = tuple(
         replace(p, tensor=mixtures.fewer(p.tensor, expert)) if p.name in mixtures.parameters else p

@@ -39,7 +39,7 @@ from epochcast.describe.graph.op_kinds import (
 from epochcast.describe.graph.rebatch import Growth, Sides
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.describe.graph.trace import SMALL_BATCH, Trace
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, InvalidLayout
 
 # Tables with fewer rows than this (positions, token types) are not worth splitting.
 SPLIT_TABLE_ROWS = 4096
@@ -111,7 +111,9 @@ def _check_heads(trace: Trace, degree: int) -> None:
         if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD:
             heads = op.inputs[0].shape[-3]
             if heads % degree:
-                raise BadInput(f"tensor parallel over {degree} GPUs does not divide the {heads} heads of {trace.name}")
+                raise InvalidLayout(
+                    f"tensor parallel over {degree} GPUs does not divide the {heads} heads of {trace.name}"
+                )
 
 
 class TensorWalk:

@@ -19,8 +19,8 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.describe.graph.trace import Columns, columns_of
 from epochcast.describe.graph.training import step_ops
-from epochcast.measure.fit.modern_ops import gemm_columns
-from epochcast.measure.fit.op_parts import OwnedColumns, joined
+from training.modern_ops import gemm_columns
+from training.op_parts import OwnedColumns, joined
 
 Row = Mapping[str, Any]
 

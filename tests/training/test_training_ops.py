@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
-from epochcast.measure.fit.training_ops import training_op_columns
+from training.training_ops import training_op_columns
 
 _TEXTS = ("source", "dtype", "op", "phase", "backend")
 _COUNTS = (

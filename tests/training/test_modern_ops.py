@@ -12,7 +12,7 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import COLUMN_NAMES, Columns, columns_of
 from epochcast.describe.graph.training import step_ops
 from epochcast.errors import BadInput
-from epochcast.measure.fit.modern_ops import (
+from training.modern_ops import (
     attention_columns,
     conv_columns,
     gemm_columns,

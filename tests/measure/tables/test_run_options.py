@@ -1,8 +1,8 @@
 import pytest
 
 from epochcast.errors import UnknownName
+from epochcast.measure.tables.run_options import run_compiler, run_hook_seconds
 from epochcast.measure.tables.run_placement import run_placement
-from epochcast.measure.tables.run_stack import run_compiler, run_hook_seconds
 from epochcast.measure.tables.run_table import read_runs
 
 ROW = {"model": "resnet50", "device": "V100", "batch_per_gpu": 8, "step_seconds": 0.1}

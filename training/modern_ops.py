@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
-from epochcast.measure.fit.op_parts import Array, Direction, Formats, Indices, OwnedColumns, joined, numbers, ops_of
+from training.op_parts import Array, Direction, Formats, Indices, OwnedColumns, joined, numbers, ops_of
 
 _INDEX_BYTES = 8.0  # places of tokens are int64, as in the graph
 
