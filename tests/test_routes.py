@@ -166,7 +166,7 @@ def test_the_job_of_a_plan_and_of_scaling_can_be_written_down() -> None:
 
 def test_advice_counts_accumulated_passes_in_the_global_batch() -> None:
     body = ec.advise("resnet18", device="V100", accumulate=4, gpus=2).as_dict()
-    assert body["global_batch"] == 2 * 4 * body["batch"]  # type: ignore[operator]
+    assert body["global_batch"] == 2 * 4 * body["batch"]
 
 
 def test_what_a_reader_does_to_an_answer_does_not_reach_the_next() -> None:

@@ -14,14 +14,11 @@ from epochcast.schedule.queue_file import JobCommand
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob
 
 WAITING, RUNNING, ENDED, FAILED, CANCELLED = "waiting", "running", "ended", "failed", "cancelled"
-JOB_STATES = (WAITING, RUNNING, ENDED, FAILED, CANCELLED)
-"""Of a job: a job that is being stopped is running until it has let go of its GPUs."""
+"""States of a job: a job that is being stopped is running until it has let go of its GPUs."""
 ASKED, STARTED, STOPPING, OVER = "asked", "running", "stopping", "over"
-START_STATES = (ASKED, STARTED, STOPPING, OVER)
-"""Of a start: `asked` is written down and the engine has perhaps not heard of it."""
+"""States of a start: `asked` is written down and the engine has perhaps not heard of it."""
 FINISHED, STOPPED, BROKE, LOST = "finished", "stopped", "failed", "lost"
-ENDS = (FINISHED, STOPPED, BROKE, LOST)
-"""Of a start that is over: as planned, on our wish, by itself, or with its machine."""
+"""Ends of a start: as planned, on our wish, by itself, or with its machine."""
 # So many jobs that kept to their forecasts are taken along in what is usual: one job alone says little.
 AS_FORECAST = 2
 

@@ -52,13 +52,6 @@ class RentedMachine:
     residents: tuple[tuple[str, int], ...]
     is_exclusive: bool = False
 
-    @property
-    def free_gpus(self) -> int:
-        """What nobody uses; of a machine that one job has for itself, nothing."""
-        if self.is_exclusive and self.residents:
-            return 0
-        return self.kind.gpus - sum(gpus for _, gpus in self.residents)
-
     def without(self, job: str) -> "RentedMachine":
         """The same machine when a job has left it."""
         return replace(self, residents=tuple(resident for resident in self.residents if resident[0] != job))

@@ -66,9 +66,6 @@ class PlanLimits:
         return max(ratios)
 
 
-NO_LIMITS = PlanLimits()
-
-
 def frontier(candidates: Iterable[Choice]) -> tuple[Choice, ...]:
     """The candidates that are not dominated, the cheapest first; of equal ones the first."""
     undominated: list[Choice] = []

@@ -11,7 +11,6 @@ from epochcast.observe.store.store_rows import RunRow
 from epochcast.units import show_dollars
 
 ANSWER_SECONDS = 5.0
-EVENTS = ("drift", "finished", "over budget")
 
 
 def check_webhook(url: str) -> str:
