@@ -117,6 +117,11 @@ def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> fl
     return max(0.0, prior.start_seconds - history.elapsed_seconds)
 
 
+def doubt_of(history: History, total_steps: float) -> float:
+    """How far the answer may be off, as the interval takes it."""
+    return _doubt(_shown(history, max(0.0, total_steps - history.step)), history, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """What the run itself has shown."""
