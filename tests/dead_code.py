@@ -46,7 +46,8 @@ NAMES = {
     # what a user may do with a store
     "delete_run", "add_job",
     # what studies and trainers read of a value that is the product's
-    "precision_label", "link_fraction", "artefact_seconds", "card", "from_module", "clock_jumps", "lines_read", "doubt_of",
+    "precision_label", "link_fraction", "artefact_seconds", "card", "from_module", "clock_jumps", "lines_read",
+    "doubt_of",
     # building blocks for those who build graphs or feed trackers themselves
     "step_ops", "trainable_parameter_count", "add_all",
     # an argument that functions of one signature share, the other half of a table's row

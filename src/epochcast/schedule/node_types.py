@@ -31,7 +31,7 @@ def with_instances(rows: Sequence[NodeTypeRow], today: date) -> tuple[tuple[Node
                 name=row.name or machine.name,
                 device=row.device or machine.device,
                 gpus=row.gpus or machine.gpus,
-                dollars_per_hour=_price(machine, row.spot, what) if needs_price else row.dollars_per_hour,
+                dollars_per_hour=_dollars_per_hour(machine, row.spot, what) if needs_price else row.dollars_per_hour,
                 spot=False,
             )
         )
@@ -40,7 +40,7 @@ def with_instances(rows: Sequence[NodeTypeRow], today: date) -> tuple[tuple[Node
     return tuple(filled), tuple(notes)
 
 
-def _price(machine: Instance, is_spot: bool, what: str) -> float:
+def _dollars_per_hour(machine: Instance, is_spot: bool, what: str) -> float:
     price = machine.spot_dollars_per_hour if is_spot else machine.dollars_per_hour
     if price is None:
         raise BadInput(f"{what}: the catalogue has no spot price of {machine.name}; give dollars_per_hour")

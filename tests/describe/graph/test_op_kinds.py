@@ -34,7 +34,7 @@ def subclasses(kind: type[Kind]) -> Iterator[type[Kind]]:
 
 def every_kind() -> set[type[Kind]]:
     """Those that have a name: a dataclass with slots is made twice, and the first one lives on without."""
-    return {kind for kind in subclasses(Kind) if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind}
+    return {kind for kind in subclasses(Kind) if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind}
 
 
 def test_every_built_in_kind_is_registered_and_counted() -> None:

@@ -137,7 +137,7 @@ SCRIPT = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from epochcast.measure.bench import ops
+from epochcast.measure.bench import ops_bench as ops
 from epochcast.measure.bench.campaign import run
 from epochcast.measure.bench.machine_fingerprint import machine
 from epochcast.measure.bench.measurements import Appender

@@ -117,7 +117,7 @@ MISTAKES = {
     "plan resnet50 --batch 256 --dataset imagenet-1k --spot 1 --restart 5": "--restart 5: give a unit, for example 5m",
     "plan resnet50 --samples 9 --spot 1 --checkpoint 30": "--checkpoint 30: give a unit, for example 30s",
     "plan resnet50 --batch 256 --dataset imagenet-1k --budget -5": "--budget must be above 0",
-    "plan resnet50 --batch 256 --dataset imagenet-1k --budget inf": "--budget must be above 0",
+    "plan resnet50 --batch 256 --dataset imagenet-1k --budget inf": "--budget must be a number, got inf",
     "plan resnet50 --batch 256 --dataset imagenet-1k --clouds azzure": "no cloud called 'azzure'",
     "plan resnet50 --batch 256 --dataset imagenet-1k --plot p.xyz": "known endings: .png, .svg, .html",
     "evaluate nothere.csv": "no file 'nothere.csv'",

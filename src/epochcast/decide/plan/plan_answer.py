@@ -38,11 +38,11 @@ class PlanRow(AnswerRecord):
     """A configuration of a plan, with the age of its price in days; None where nobody said what day it is."""
 
     candidate: Candidate
-    price_age_days: int | None
+    days_since_priced: int | None
 
     json_paths: ClassVar[Mapping[str, str]] = {
         **{key: f"candidate.{path}" for key, path in Candidate.json_paths.items()},
-        **paths("price_age_days"),
+        "price_age_days": "days_since_priced",
     }
 
 

@@ -133,7 +133,8 @@ def _error(answer: Mapping[str, Any], printed: str) -> EpochcastError:
     """The error of the other process as one of ours. A program that ended itself said why in what it printed last."""
     kind = getattr(errors, str(answer["error"]), BadInput)
     error = errors.restored(kind if issubclass(kind, EpochcastError) else BadInput, (answer["message"],))
-    error.__dict__.update(answer["fields"])
+    for name, value in answer["fields"].items():
+        setattr(error, name, value)
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
     if isinstance(error, EndsProgram) and error.is_silent and last:
         error.args = (f"{error}: {last}",)

@@ -9,7 +9,6 @@ means that nobody said.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, ClassVar
 
 from epochcast.base.record import Record, json_hidden, json_name
@@ -94,7 +93,7 @@ class RunRow(Record):
         *("started_at", "seen_at", "ended_at", "drift", "reasons", "dollars_so_far", "dollars"),
     )
 
-    @cached_property
+    @property
     def standing(self) -> Standing | None:
         """How it stands, as far as anybody has worked that out."""
         return Standing.stored(self.progress)

@@ -21,7 +21,7 @@ import typer
 
 from epochcast.errors import EpochcastError, MissingExtra
 from epochcast.surfaces.cli.ascii_streams import ascii_where_asked
-from epochcast.surfaces.cli.help_groups import GroupedCommands
+from epochcast.surfaces.cli.help_groups import COMMAND_HEADINGS, GroupedCommands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,8 +63,7 @@ COMMANDS = (
     "doctor",
 )
 
-# Headings of the help text.
-FORECASTS, MEASURES, NAMES, HELP = "Forecasts", "Measurements", "Catalogues", "First steps"
+HELP, FORECASTS, MEASURES, NAMES = COMMAND_HEADINGS
 
 # The width of tables in files and pipes, unless COLUMNS is set.
 FILE_COLUMNS = 120

@@ -4,6 +4,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+COMMAND_HEADINGS = ("First steps", "Forecasts", "Measurements", "Catalogues")
+"""Of the commands, in the order of the help text."""
 ARGUMENTS, OTHERS = "Arguments", "Options"
 
 Sections = dict[str, list[tuple[str, str]]]
@@ -49,8 +51,8 @@ class GroupedCommands(TyperGroup):
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         shown = [(name, command) for name, command in commands if command is not None and not command.hidden]
         limit = formatter.width - 6 - max((len(name) for name, _ in shown), default=0)
-        sections: Sections = {}
+        sections: Sections = {title: [] for title in COMMAND_HEADINGS}
         for name, command in shown:
             title = getattr(command, "rich_help_panel", None) or "Commands"
             sections.setdefault(title, []).append((name, command.get_short_help_str(limit)))
-        _write(formatter, sections)
+        _write(formatter, {title: records for title, records in sections.items() if records})
