@@ -1,8 +1,8 @@
 """One target for some seconds, in a process of its own: every input that ends in something else than a user's error.
 
 An input takes at most `MOST_SECONDS` of the processor, and the process may not grow by more than `MOST_BYTES` on one
-input. What is found is told apart by its error and the innermost line of ours; the shortest input of each kind is kept,
-whole (`kept`).
+input. Findings of one kind share the error and our innermost line of the traceback; the shortest input of each kind is
+saved whole (`kept`).
 """
 
 import json

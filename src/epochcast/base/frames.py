@@ -4,6 +4,7 @@
 {'step_seconds_low': 1.0, 'step_seconds_mid': 2.0, 'step_seconds_high': 3.0, 'gpus': 4}
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,12 @@ def as_pandas(rows: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
     return pd.DataFrame(rows)
 
 
-class Framed:
+class Framed(ABC):
     """Base of answers that are rows; each gives its `records`."""
 
+    @abstractmethod
     def records(self) -> Sequence[Mapping[str, Any]]:
         """The rows, as the JSON form has them."""
-        raise NotImplementedError
 
     def _rows(self) -> list[dict[str, Any]]:
         """Every row with the columns of all: an interval that is unknown in one row is empty there."""

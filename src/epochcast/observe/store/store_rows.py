@@ -1,9 +1,9 @@
-"""The values a store keeps: what is written into it, and what comes back.
+"""The values a store keeps, as it writes and reads them.
 
 A *job* is what is trained, a *run* one training of it somewhere under a name that no other run of the database has, an
-*attempt* one start of a run (it may be stopped and go on); `observe.runs.report` is one report of it. Times are seconds
-since 1970 (UTC), named `…_at_seconds`; `clock_seconds` counts from the start of the run on the run's own clock. None
-means that nobody said.
+*attempt* one start of a run (a stopped run may be resumed); `observe.runs.report` is one report of it. Times are
+seconds since 1970 (UTC), named `…_at_seconds`; `clock_seconds` counts from the start of the run on the run's own clock.
+None means unknown.
 """
 
 from collections.abc import Mapping
