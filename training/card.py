@@ -1,11 +1,12 @@
 """The model card: what the shipped model was trained on, and its errors on what was left out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.predict.cost.spreads import Spreads
 from training.examples import Example
 from training.left_out import GIVEN_RUNS, MANY_OPS, Given, LeftOut, OpScore
 from training.material import Material
@@ -25,8 +26,7 @@ them from similar devices. The shipped ensemble is then trained on everything.
 def model_card(
     material: Material,
     left_out: LeftOut,
-    spreads: Mapping[str, tuple[float, float]],
-    kinds: Mapping[str, Mapping[str, tuple[float, float] | None]],
+    spreads: Spreads,
     without: Sequence[str],
 ) -> str:
     """The page."""
@@ -48,9 +48,9 @@ def model_card(
         f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
         _given(left_out.given),
         "## Intervals\n",
-        "The 90 % interval of a step of typical operators is its middle times these; of one whose operators are less "
-        "sure by their kind, times powers of these.\n",
-        _intervals(spreads, kinds),
+        "Standard deviations of log(predicted/measured) by part. The variances of a step's parts add, those of kernels "
+        "weighted by the squares of their shares of the time; the 90 % interval is z below and above times the root.\n",
+        _parts(spreads),
         f"Devices without a profile, because similar devices forecast them better: {', '.join(without) or 'none'}.\n",
         "## Single operators\n",
         _ops(left_out.ops),
@@ -60,14 +60,17 @@ def model_card(
     return "\n".join(pieces)
 
 
-def _intervals(
-    spreads: Mapping[str, tuple[float, float]], kinds: Mapping[str, Mapping[str, tuple[float, float] | None]]
-) -> str:
-    rows = dict(spreads)
-    for device, own in kinds.items():
-        rows |= {f"{device} · {kind}": spread for kind, spread in own.items() if spread is not None}
-    lines = [f"| {name} | {low:.2f} | {high:.2f} |" for name, (low, high) in rows.items()]
-    return "\n".join(["| group | low | high |", "|---|---|---|", *lines]) + "\n"
+def _parts(spreads: Spreads) -> str:
+    lines = ["| part | standard deviation |", "|---|---|"]
+    for kind, variances in (
+        ("GPU", spreads.devices),
+        ("framework", spreads.frameworks),
+        ("kernels", spreads.kernels),
+    ):
+        lines += [f"| {kind}: {part} | {variance**0.5:.3f} |" for part, variance in variances.items()]
+    lines += ["", "| group | z below | z above |", "|---|---|---|"]
+    lines += [f"| {group} | {below:.2f} | {above:.2f} |" for group, (below, above) in spreads.scales.items()]
+    return "\n".join(lines) + "\n"
 
 
 def _ops(scores: Sequence[OpScore]) -> str:

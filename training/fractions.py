@@ -22,7 +22,7 @@ _HEAD = """# What devices sustain of their data sheets, fitted on public measure
 def device_fractions(
     models: Sequence[EfficiencyNet],
     material: Material,
-    kinds: Mapping[str, Mapping[str, tuple[float, float] | None]] | None = None,
+    kinds: Mapping[str, Sequence[str]] | None = None,
     *,
     without: Sequence[str] = (),
 ) -> dict[str, Sustained]:
@@ -42,7 +42,7 @@ def device_fractions(
             {g: row[g] for g in GROUPS if g in row},
             {g: row[g] for g in GENERATIONS if g in row},
             launches.get(name, {}),
-            (kinds or {}).get(name, {}),
+            frozenset((kinds or {}).get(name, ())),
         )
     return fractions
 
@@ -87,16 +87,13 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions
     ops = dict(zip(*np.unique(material.op_devices, return_counts=True), strict=True))
     for name, row in sorted(fractions.items()):
         origin = sorted(sources.get(name, set())) + (["operator tables"] if name in ops else [])
-        own = {kind: spread for kind, spread in row.known_kinds.items() if spread is not None}
         pieces.append(
             f'[[device]]\nname = "{name}"\nsteps = {steps.count(name)}\nops = {int(ops.get(name, 0))}\n'
             f"math_fractions = {_table(row.math_fractions)}\nvector_fraction = {row.vector_fraction:.3f}\n"
             f"bandwidth_fraction = {row.bandwidth_fraction:.3f}\ngroup_factors = {_table(row.group_factors)}\n"
             f"generation_factors = {_table(row.generation_factors)}\n"
             f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n"
-            f"known_kinds = [{', '.join(f'{kind!r}' for kind in row.known_kinds)}]\n"
-            f"spread_low = {_table({kind: low for kind, (low, _) in own.items()})}\n"
-            f"spread_high = {_table({kind: high for kind, (_, high) in own.items()})}\n"
+            f"known_kinds = [{', '.join(f'{kind!r}' for kind in sorted(row.known_kinds))}]\n"
             f'source = "public measurements: {", ".join(origin)}"\n'
         )
     for stack, seconds in launch_seconds(models, material)[""].items():

@@ -24,7 +24,22 @@ WEIGHTS = {
     "xhmy_torch_benchmark": 2.0,
     "kernelbench_level3": 0.4,
     "flagperf": 1.0,
+    "lambda": 0.7,
+    "torchvision_gpu_bench_fork": 0.6,
+    "nvidia_dle": 0.6,
+    "u39kun": 0.5,
+    "cs336": 1.0,
+    "aws_gpu_benchmark": 1.0,
+    "zyr17_24gb": 1.0,
 }
+# Networks that wait for the device in the middle of a step: their seconds are not those of kernels or launches.
+SYNCING = ("maskrcnn_resnet50_fpn",)
+# Fleets that ran the same configuration on many machines alike: one row of each, with the median of what they measured.
+FLEETS = ("lambda",)
+CONFIGURATION = (
+    "source", "device", "model", "batch_per_gpu", "precision", "framework", "framework_version", "optimizer", "mode",
+    "channels_last", "data", "input_shape",
+)
 
 
 @dataclass
@@ -56,12 +71,15 @@ def gather() -> Material:
 def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
     """Every step of the training data, always in the same order, and the networks that could not be captured."""
     single = pl.col("gpus") == 1
-    tables = [pl.read_parquet(folder / f"{name}.parquet") for name in ("runs", "runs_more")]
-    runs = pl.concat([t.select(tables[0].columns) for t in tables], how="vertical_relaxed").filter(
+    tables = [pl.read_parquet(folder / f"{name}.parquet") for name in ("runs", "runs_more", "runs_2026")]
+    runs = pl.concat(tables, how="diagonal_relaxed").filter(
         single
         & pl.col("source").is_in(list(WEIGHTS))
         & ~pl.col("framework_version").fill_null("").str.contains("cudnn none")  # nobody trains without it today
+        & ~pl.col("compiled").fill_null(value=False)
+        & ~pl.col("model").is_in(list(SYNCING))
     )
+    runs = one_per_configuration(runs)
     # Inference of the networks that were trained: most of the captures serve both.
     inference = pl.read_parquet(folder / "inference_runs.parquet").filter(
         single
@@ -92,6 +110,15 @@ def distinct(table: pl.DataFrame) -> pl.DataFrame:
     ]
     timm = pl.col("source") == "timm"
     return pl.concat([table.filter(timm).unique(same, keep="first", maintain_order=True), table.filter(~timm)])
+
+
+def one_per_configuration(table: pl.DataFrame) -> pl.DataFrame:
+    """Rows of FLEETS merged: the median of each configuration."""
+    is_fleet = pl.col("source").is_in(list(FLEETS))
+    medians = [pl.col(name).median() for name in ("step_seconds", "samples_per_second")]
+    others = [name for name in table.columns if name not in (*CONFIGURATION, "step_seconds", "samples_per_second")]
+    merged = table.filter(is_fleet).group_by(CONFIGURATION, maintain_order=True).agg(*medians, pl.col(others).first())
+    return pl.concat([table.filter(~is_fleet), merged.select(table.columns)])
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:

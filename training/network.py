@@ -31,6 +31,7 @@ from epochcast.predict.cost.op_bounds import CLASS_TOWERS, GROUPS, TOWERS, as_ru
 from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
 from epochcast.predict.cost.waves import SHARPNESS, TILES
 from training.examples import Example, select
+from training.sibling_order import SiblingOrder
 
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
 SUSTAINED = (*OP_MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
@@ -164,9 +165,7 @@ def kernels_of(columns: Columns, device: Device, setting: SoftwareSetting) -> Ke
 def net_row(example: Example, names: "Names", weight: float = 1.0) -> NetRow:
     """An example as tensors."""
     columns = example.columns
-    work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
-    kinds = np.stack([columns.op_class, columns.phase, columns.gradient, columns.kernel, columns.groups], axis=1)
-    _, first, times = np.unique(np.concatenate([work, kinds], axis=1), axis=0, return_index=True, return_counts=True)
+    first, times = distinct_ops(columns)
     return NetRow(
         kernels_of(select(columns, first), example.device, example.setting),
         torch.tensor(times, dtype=torch.float32),
@@ -177,6 +176,15 @@ def net_row(example: Example, names: "Names", weight: float = 1.0) -> NetRow:
         float(np.log(example.seconds)),
         weight,
     )
+
+
+def distinct_ops(columns: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each distinct op stands first, and how many times it runs."""
+    work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
+    kinds = np.stack([columns.op_class, columns.phase, columns.gradient, columns.kernel, columns.groups], axis=1)
+    rows = np.concatenate([work, kinds], axis=1)
+    _, first, times = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    return first, times
 
 
 def stack_name(source: str, device: str) -> str:
@@ -213,6 +221,7 @@ class EfficiencyNet(torch.nn.Module):
         self.tile_costs = torch.nn.Parameter(torch.tensor(_TILE_START))
         self.losses = torch.nn.Parameter(torch.full((2, len(GROUPS)), -2.2))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
+        self.order = SiblingOrder(list(names.devices.names))
 
     def _outputs(self, inputs: torch.Tensor, tower: torch.Tensor) -> torch.Tensor:
         places = [torch.nonzero(tower == index).squeeze(1) for index in range(len(TOWERS))]
@@ -310,6 +319,7 @@ def train(
     targets = torch.tensor([n.log_seconds for n in nets], dtype=torch.float32)
     for _ in range(steps):
         loss = (pulls * model.sustained**2).sum(dim=1).mean() + SOURCE_PULL * (model.source**2).mean()
+        loss = loss + model.order.loss(model.sustained)
         if ops is not None:
             pick = torch.tensor(_drawn(reached_ops, op_batch, generator))
             loss = loss + torch.nn.functional.smooth_l1_loss(model.log_row(ops, pick), ops.log_seconds[pick], beta=0.1)

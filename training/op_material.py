@@ -28,7 +28,7 @@ from training.modern_ops import (
 )
 from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
 from training.op_parts import OwnedColumns
-from training.training_ops import training_op_columns
+from training.training_ops import read_training_ops, training_op_columns
 
 Array = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def timed_tables(folder: Path) -> Iterator[Timed]:
     yield _modern(folder, "conv_amd", conv_columns, "dtype", pl.col("flops") > 1e7)
     attention = pl.read_parquet(folder / "attention_modern.parquet")
     yield _timed(attention.filter(pl.Series(is_full_attention(attention))), attention_columns, "source")
-    training = pl.read_parquet(folder / "ops_training.parquet")
+    training = read_training_ops(folder / "ops_training.parquet")
     yield _timed(training.filter(_IS_PRODUCT & pl.col("m").is_not_null()), gemm_columns, "dtype")
 
 
@@ -143,7 +143,7 @@ def fused_rows(folder: Path, names: Names) -> tuple[list[NetRow], list[str]]:
     """Fused layers as small steps, and their devices."""
     moe = pl.read_parquet(folder / "moe_modern.parquet")
     moe = moe.filter(pl.col("num_tokens") >= LEAST_TOKENS).sample(FUSED_ROWS, seed=0)
-    training = pl.read_parquet(folder / "ops_training.parquet").filter(~_IS_PRODUCT)
+    training = read_training_ops(folder / "ops_training.parquet").filter(~_IS_PRODUCT)
     found = [_fused(moe, moe_columns(moe), names), _fused(training, training_op_columns(training), names)]
     return [net for nets, _ in found for net in nets], [name for _, of_table in found for name in of_table]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.describe.graph.trace import CLASSES
-from epochcast.predict.cost.learned import LEAST_WIDTH, MOST_WIDTH, Quantiles
-from training.network import EfficiencyNet, NetRow, OpRows
+from epochcast.predict.cost.learned import Quantiles
+from training.network import EfficiencyNet, OpRows
 from training.spreads import OUTSIDE
 
 Array = NDArray[np.float64]
@@ -27,8 +27,8 @@ _FLOORS = 2.0
 _CLASSES_FROM_END = len(CLASSES) + len(OP_MATHS) + 4 + 3
 
 
-def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, nets: Sequence[NetRow], *, seed: int = 0) -> Quantiles:
-    """Both lines, and what is typical of the steps of whole networks."""
+def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, *, seed: int = 0) -> Quantiles:
+    """Both lines."""
     low, high = OUTSIDE
     wanted = torch.tensor([1 - low, high])  # of the distances: below is how far under the middle
     inputs, errors = _residuals(models, ops)
@@ -49,24 +49,7 @@ def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, nets: Sequence[N
     lines: Array = weight.detach().numpy().astype(np.float64)
     _spread_to_unmeasured(lines, inputs)
     ends: Array = bias.detach().numpy().astype(np.float64)
-    quantiles = Quantiles(lines.round(4), ends.round(4), 1.0)
-    typical = float(np.mean(step_widths(models[0], nets, quantiles)))
-    return Quantiles(quantiles.weight, quantiles.bias, round(typical, 4))
-
-
-def step_widths(model: EfficiencyNet, nets: Sequence[NetRow], quantiles: Quantiles) -> Array:
-    """The uncertainty of the ops of each step, weighted by their seconds; 1 is typical."""
-    widths = []
-    for net in nets:
-        seconds = model.kernel_seconds(net)
-        inputs = (
-            torch.minimum(torch.maximum(net.kernels.inputs, model.seen[0]), model.seen[1]).numpy().astype(np.float64)
-        )
-        own = quantiles(inputs).mean(axis=1) / quantiles.typical
-        if quantiles.typical != 1:
-            own = np.clip(own, LEAST_WIDTH, MOST_WIDTH)
-        widths.append(float(np.average(own, weights=seconds)))
-    return np.array(widths)
+    return Quantiles(lines.round(4), ends.round(4))
 
 
 def _residuals(models: Sequence[EfficiencyNet], ops: OpRows) -> tuple[torch.Tensor, torch.Tensor]:

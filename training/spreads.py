@@ -1,31 +1,87 @@
-"""Conformal intervals: the factors between which 90 % of the left-out measurements lie.
+"""The parts of an interval, fitted to errors on what was left out of the training (`predict.cost.spreads`).
 
-    low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
+    E[log(predicted/measured)²] = device(evidence, hardware) + framework + Σ_c share_c² · kernels(c)
 
-Groups have their own: devices that were measured, devices that were not, kinds of step on single devices with enough
-left-out steps, and networks of fp32 products. Among devices that were not measured each chip counts the same, however
-many steps it has, and n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal
-prediction over n draws.
+by non-negative least squares over left-out steps that are bound by their kernels, reweighted by the variance found so
+far. Every device and kind of step counts alike, however many networks it ran. Steps of families left out and of sources
+left out say how far a measured device is off: a user is a source of their own. Steps of devices left out say it of an
+unseen device.
+
+Then conformal, by group: z_low and z_high are the quantiles of log(measured/predicted) ÷ √variance between which 90 %
+of the left-out steps lie. n cells stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING
+from epochcast.predict.cost.software_setting import GENERATIONS
+from epochcast.predict.cost.spreads import (
+    EVIDENCE,
+    HARDWARE,
+    KERNEL_PARTS,
+    MEASURED,
+    OPERATORS,
+    SISTER,
+    UNSEEN,
+    Spreads,
+)
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.str_]
 
 OUTSIDE = (0.05, 0.95)
-# Left-out steps, and families of networks among them, that a device needs for an interval of its own.
-OWN_INTERVAL_RUNS, OWN_INTERVAL_FAMILIES = 25, 20
 # Measured steps from which a kind of step counts as known on a device.
 KNOWN_RUNS = 8
+# An error beyond this is of something else than the part it is fitted to: it counts, but no more than this.
+MOST_LOG_ERROR = 0.7
+# No part is surer than three per cent; and a part that hardly any step depends on is taken to be as unsure as this.
+LEAST_VARIANCE, USUAL_VARIANCE = 0.03**2, 0.15**2
+# So many cells are as strong as what is usual.
+USUAL_CELLS = 2.0
+# Cells that a group needs for quantiles of its own.
+LEAST_CELLS = 12
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class LeftOutSteps:
+    """Steps that were left out: log(predicted/measured), the shares of their kernels (KERNEL_PARTS), what was known of
+    the device, its hardware, the framework, the conformal group, and the cell (device and kind of step) of each.
+    """
+
+    log_errors: Array
+    shares: Array
+    evidence: Labels
+    hardware: Labels
+    generation: Labels
+    group: Labels
+    cell: Labels
+
+    def where(self, keep: NDArray[np.bool_]) -> "LeftOutSteps":
+        """Some of them."""
+        return LeftOutSteps(*(values[keep] for values in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: "Sequence[LeftOutSteps]") -> "LeftOutSteps":
+        """Several splits, one after another."""
+        return cls(*(np.concatenate(values) for values in zip(*(vars(part).values() for part in parts), strict=True)))
+
+    @property
+    def weights(self) -> Array:
+        """Every cell of every kind of evidence alike."""
+        cells = np.char.add(np.char.add(self.cell, "/"), self.evidence)
+        _, place, count = np.unique(cells, return_inverse=True, return_counts=True)
+        return np.asarray(1.0 / count[place], dtype=np.float64)
 
 
 def outside_of(count: int) -> tuple[float, float]:
-    """The quantiles of so many chips, or steps, between which 90 % of one more are to lie."""
+    """The quantiles of so many chips, or cells, between which 90 % of one more are to lie."""
     tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / count)) / 2)
     return tail, 1 - tail
 
@@ -35,105 +91,107 @@ def chip_of(device: Device) -> tuple[str, str, int]:
     return device.vendor, device.generation, device.compute_units
 
 
-def chips_of(names: NDArray[np.str_]) -> NDArray[np.str_]:
+def chips_of(names: Labels) -> Labels:
     """The chip of every device by name."""
     chips = {name: " ".join(map(str, chip_of(find_device(str(name))))) for name in np.unique(names)}
     return np.array([chips[name] for name in names])
 
 
-def spread_of(
-    log_errors: Array, labels: NDArray[np.str_] | None = None, outside: tuple[float, float] = OUTSIDE
-) -> tuple[float, float]:
-    """Factors low < 1 < high of the middle, from log(predicted/measured); every label has the same weight."""
-    is_scored = np.isfinite(log_errors)
-    weights = np.ones(is_scored.sum()) if labels is None else _alike(labels[is_scored])
-    return _weighted_spread(log_errors[is_scored], weights, outside)
-
-
-def shared_spread(family_errors: Array, source_errors: Array, cells: NDArray[np.str_]) -> tuple[float, float]:
-    """Of both kinds of error on known devices, each with the same weight.
-
-    Among families left out every cell (a device and a kind of step, `cells_of`) counts the same: nobody asks for the
-    device that was measured most, as often as it was measured.
-    """
-    is_family, is_source = np.isfinite(family_errors), np.isfinite(source_errors)
-    weights = [_alike(cells[is_family]), np.full(is_source.sum(), 1 / max(1, is_source.sum()))]
-    errors = np.concatenate([family_errors[is_family], source_errors[is_source]])
-    return _weighted_spread(errors, np.concatenate(weights), OUTSIDE)
-
-
-def _alike(labels: NDArray[np.str_]) -> Array:
-    """Weights that sum to one, every label's to the same."""
-    names, place, count = np.unique(labels, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / count[place] / max(1, len(names)), dtype=np.float64)
-
-
-def _weighted_spread(log_errors: Array, weights: Array, outside: tuple[float, float]) -> tuple[float, float]:
-    ratios = -log_errors
-    order = np.argsort(ratios)
-    reached = np.cumsum(weights[order]) / weights.sum()
-    low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in outside)
-    return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
-
-
-def cells_of(names: NDArray[np.str_], kinds: NDArray[np.str_]) -> NDArray[np.str_]:
+def cells_of(names: Labels, kinds: Labels) -> Labels:
     """Device and kind of every step, as one word."""
     return np.char.add(np.char.add(names, "/"), kinds)
 
 
-def group_spreads(
-    family_errors: Array,
-    source_errors: Array,
-    device_errors: Array,
-    names: NDArray[np.str_],
-    kinds: NDArray[np.str_],
-    groups: NDArray[np.str_],
-) -> dict[str, tuple[float, float]]:
-    """Of known and unseen devices by group of steps (`cost.spreads.step_group`); unseen is never narrower.
-
-    Known devices have two kinds of error, each with the same weight: on families they were not trained on, and on
-    sources they were not (`is_known_elsewhere`). A user is a source of their own.
-    """
-    spreads = {}
-    chips, cells = chips_of(names), cells_of(names, kinds)
-    for group in (TRAINING, FORWARD, PRODUCTS):
-        mine = groups == group
-        seen = shared_spread(family_errors[mine], source_errors[mine], cells[mine])
-        is_scored = mine & np.isfinite(device_errors)
-        unseen = spread_of(device_errors[mine], chips[mine], outside_of(max(1, len(np.unique(chips[is_scored])))))
-        spreads[f"known{group}"] = seen
-        spreads[f"unseen{group}"] = (min(seen[0], unseen[0]), max(seen[1], unseen[1]))
-    return spreads
+def weighted_quantile(values: Array, weights: Array, fraction: float) -> float:
+    """The least value that so much of the weight does not exceed."""
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order][min(int(np.searchsorted(reached, fraction)), len(values) - 1)])
 
 
-def own_spread(log_errors: Array, families: NDArray[np.str_]) -> tuple[float, float] | None:
-    """The interval of one kind of step on one device, if enough steps of enough families were left out.
+def fitted_spreads(steps: LeftOutSteps) -> Spreads:
+    """Variances of parts, and the quantiles of every group."""
+    devices, frameworks, kernels = _variances(steps)
+    variance = _design(steps) @ np.array([*devices.values(), *frameworks.values(), *kernels.values()])
+    ratios = -steps.log_errors / np.sqrt(variance)
+    scales = {}
+    for hardware in HARDWARE:
+        for mode in ("training", "forward"):
+            group = f"{hardware}, {mode}"
+            scales[group] = _scale(ratios, steps, _enough(steps, hardware, mode))
+    return Spreads(devices, frameworks, kernels, scales)
 
-    Every family counts the same, and n of them stand for the next one: networks of a family are alike, and the user's
-    is of another.
-    """
-    is_scored = np.isfinite(log_errors)
-    count = len(np.unique(families[is_scored]))
-    if is_scored.sum() < OWN_INTERVAL_RUNS or count < OWN_INTERVAL_FAMILIES:
-        return None
-    return spread_of(log_errors, families, outside_of(count))
+
+def _enough(steps: LeftOutSteps, hardware: str, mode: str) -> NDArray[np.bool_]:
+    """The steps of a group; where it has too few cells, those of all hardware in that mode."""
+    mine = steps.group == f"{hardware}, {mode}"
+    if len(np.unique(steps.cell[mine])) >= LEAST_CELLS:
+        return mine
+    alike: NDArray[np.bool_] = np.char.endswith(steps.group, f", {mode}")
+    return alike
 
 
-def known_kinds(
-    log_errors: Array, names: NDArray[np.str_], kinds: NDArray[np.str_], families: NDArray[np.str_]
-) -> dict[str, dict[str, tuple[float, float] | None]]:
-    """The kinds of step that are known of each device, with an interval of their own where enough were left out."""
-    known: dict[str, dict[str, tuple[float, float] | None]] = {}
+def _scale(ratios: Array, steps: LeftOutSteps, mine: NDArray[np.bool_]) -> tuple[float, float]:
+    low, high = outside_of(max(2, len(np.unique(steps.cell[mine]))))
+    weights = steps.weights[mine]
+    below, above = (weighted_quantile(ratios[mine], weights, fraction) for fraction in (low, high))
+    return max(0.5, -below), max(0.5, above)
+
+
+DEVICE_PARTS = tuple(f"{known_by}, {hardware}" for known_by in EVIDENCE for hardware in HARDWARE)
+
+
+def _design(steps: LeftOutSteps) -> Array:
+    """What each part's variance is multiplied by, step by step."""
+    parts = np.char.add(np.char.add(steps.evidence, ", "), steps.hardware)
+    devices = np.stack([parts == part for part in DEVICE_PARTS], axis=1)
+    frameworks = np.stack([steps.generation == name for name in GENERATIONS], axis=1)
+    return np.concatenate([devices, frameworks, steps.shares**2], axis=1).astype(np.float64)
+
+
+def _variances(steps: LeftOutSteps) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    design, squares = _design(steps), np.minimum(steps.log_errors**2, MOST_LOG_ERROR**2)
+    usual = np.full(design.shape[1], USUAL_VARIANCE)
+    usual[len(DEVICE_PARTS) : len(DEVICE_PARTS) + len(GENERATIONS)] = LEAST_VARIANCE
+    variances = usual
+    for _ in range(_ROUNDS):
+        weights = np.sqrt(steps.weights) / (design @ variances)
+        pseudo = np.sqrt(USUAL_CELLS) / np.maximum(variances, LEAST_VARIANCE)
+        rows = np.concatenate([design * weights[:, None], np.diag(pseudo)])
+        target = np.concatenate([squares * weights, usual * pseudo])
+        variances = np.maximum(nnls(rows, target)[0], LEAST_VARIANCE)
+    devices = dict(zip(DEVICE_PARTS, variances.tolist(), strict=False))
+    frameworks = dict(zip(GENERATIONS, variances[len(DEVICE_PARTS) :].tolist(), strict=False))
+    kernels = dict(zip(KERNEL_PARTS, variances[len(DEVICE_PARTS) + len(GENERATIONS) :].tolist(), strict=True))
+    return _in_order(devices), frameworks, kernels
+
+
+def _in_order(devices: dict[str, float]) -> dict[str, float]:
+    """Less evidence is never surer; a sister board is halfway from measured to operators."""
+    for hardware in HARDWARE:
+        measured, operators, unseen = (devices[f"{known_by}, {hardware}"] for known_by in (MEASURED, OPERATORS, UNSEEN))
+        unseen = max(measured, unseen)
+        operators = min(max(measured, operators), unseen)
+        for known_by, variance in (
+            (MEASURED, measured),
+            (SISTER, (measured + operators) / 2),
+            (OPERATORS, operators),
+            (UNSEEN, unseen),
+        ):
+            devices[f"{known_by}, {hardware}"] = variance
+    return devices
+
+
+def known_kinds(names: Labels, kinds: Labels) -> dict[str, tuple[str, ...]]:
+    """The kinds of step that are known of each device."""
+    known: dict[str, list[str]] = {}
     for name, kind in sorted(set(zip(names.tolist(), kinds.tolist(), strict=True))):
-        mine = (names == name) & (kinds == kind)
-        if np.isfinite(log_errors[mine]).sum() >= KNOWN_RUNS:
-            known.setdefault(name, {})[kind] = own_spread(log_errors[mine], families[mine])
-    return known
+        if np.sum((names == name) & (kinds == kind)) >= KNOWN_RUNS:
+            known.setdefault(name, []).append(kind)
+    return {name: tuple(of_device) for name, of_device in known.items()}
 
 
-def is_known_elsewhere(
-    names: NDArray[np.str_], kinds: NDArray[np.str_], sources: NDArray[np.str_]
-) -> NDArray[np.bool_]:
+def is_known_elsewhere(names: Labels, kinds: Labels, sources: Labels) -> NDArray[np.bool_]:
     """Whether the device of each step is known for that kind by other sources alone."""
     cells = cells_of(names, kinds)
     counts = {cell: int(np.sum(cells == cell)) for cell in np.unique(cells).tolist()}
@@ -144,7 +202,7 @@ def is_known_elsewhere(
     return np.array(others) >= KNOWN_RUNS
 
 
-def earned(family_errors: Array, device_errors: Array, names: NDArray[np.str_]) -> set[str]:
+def earned(family_errors: Array, device_errors: Array, names: Labels) -> set[str]:
     """Devices whose own measurements make forecasts better than similar devices would: only they get a profile.
 
     A device that was never left out is taken at its word, and so is one whose steps do not tell the two apart: its

@@ -13,7 +13,7 @@ import argparse
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -21,19 +21,38 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.predict.cost.learned import Quantiles
-from epochcast.predict.cost.op_bounds import as_run, is_fp32_products
-from epochcast.predict.cost.spreads import step_group, step_kind
+from epochcast.predict.cost.op_bounds import as_run
+from epochcast.predict.cost.software_setting import GENERATIONS
+from epochcast.predict.cost.spreads import (
+    MEASURED,
+    OPERATORS,
+    UNSEEN,
+    Spreads,
+    group_of,
+    hardware_group,
+    kernel_shares,
+    step_kind,
+)
 from training.card import model_card
+from training.examples import select
 from training.files import DOCS, PACKAGE, ROOT, say, write
 from training.fractions import device_fractions, profiles_toml
 from training.left_out import LeftOut, left_out, summary
 from training.material import Material, gather
-from training.network import EfficiencyNet, NetRow
-from training.quantiles import fit_quantiles, step_widths
-from training.spreads import earned, group_spreads, is_known_elsewhere, known_kinds
+from training.network import SUSTAINED, EfficiencyNet, NetRow, distinct_ops
+from training.quantiles import fit_quantiles
+from training.spreads import (
+    KNOWN_RUNS,
+    LeftOutSteps,
+    cells_of,
+    earned,
+    fitted_spreads,
+    is_known_elsewhere,
+    known_kinds,
+)
 
 
-def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dict[str, tuple[float, float]]) -> str:
+def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: Spreads) -> str:
     """The ensemble as text, rounded to what matters."""
 
     def layer(module: torch.nn.Linear) -> dict[str, object]:
@@ -41,14 +60,13 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
         return {"weight": weight.tolist(), "bias": np.round(module.bias.detach().numpy().astype(float), 4).tolist()}
 
     document = {
-        "format": 4,
+        "format": 5,
         "trained": datetime.now(UTC).date().isoformat(),
-        "spreads": {name: [round(low, 4), round(high, 4)] for name, (low, high) in spreads.items()},
-        "quantiles": {
-            "weight": quantiles.weight.tolist(),
-            "bias": quantiles.bias.tolist(),
-            "typical": quantiles.typical,
+        "spreads": {
+            **{part: _rounded(getattr(spreads, part)) for part in ("devices", "frameworks", "kernels")},
+            "scales": {group: [round(z, 3) for z in scale] for group, scale in spreads.scales.items()},
         },
+        "quantiles": {"weight": quantiles.weight.tolist(), "bias": quantiles.bias.tolist()},
         "laws": exported_laws(models),
         "seen": np.round(models[0].seen.numpy().astype(float), 4).tolist(),
         "nets": [
@@ -57,6 +75,10 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
         ],
     }
     return json.dumps(document, separators=(",", ":"))
+
+
+def _rounded(variances: Mapping[str, float]) -> dict[str, float]:
+    return {part: round(variance, 5) for part, variance in variances.items()}
 
 
 def exported_laws(models: Sequence[EfficiencyNet]) -> dict[str, list[float]]:
@@ -80,21 +102,78 @@ def is_kernel_bound(models: Sequence[EfficiencyNet], nets: Sequence[NetRow]) -> 
     return longer
 
 
-def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64], is_kernels: NDArray[np.bool_]) -> str:
+def step_shares(models: Sequence[EfficiencyNet], material: Material) -> NDArray[np.float64]:
+    """The shares of kernels (`spreads.KERNEL_PARTS`) in every step, as the shipped ensemble has them."""
+    shares = []
+    for example, net in zip(material.examples, material.nets, strict=True):
+        seconds = np.mean([model.kernel_seconds(net) for model in models], axis=0)
+        columns = as_run(select(example.columns, distinct_ops(example.columns)[0]), example.device)
+        shares.append(kernel_shares(columns, seconds))
+    return np.array(shares)
+
+
+def left_out_steps(
+    material: Material, errors: LeftOut, shares: NDArray[np.float64], is_kernels: NDArray[np.bool_]
+) -> LeftOutSteps:
+    """Every kernel-bound step by every split, with what was known of its device in that split."""
+    examples = material.examples
+    names, kinds, sources = labels(material)
+    cells = cells_of(names, kinds)
+    runs = {cell: int(np.sum(cells == cell)) for cell in np.unique(cells).tolist()}
+    is_known = np.array([runs[cell] >= KNOWN_RUNS for cell in cells.tolist()])
+    timed = timed_maths(material)
+    has_ops = np.array(
+        [(name, kind.partition("-")[0]) in timed for name, kind in zip(names.tolist(), kinds.tolist(), strict=True)]
+    )
+    elsewhere = is_known_elsewhere(names, kinds, sources)
+    by_split = (
+        (errors.family, np.where(is_known, MEASURED, OPERATORS)),
+        (errors.source, np.where(elsewhere, MEASURED, np.where(has_ops, OPERATORS, UNSEEN))),
+        (errors.device, np.full(len(names), UNSEEN)),
+    )
+    hardware = np.array([hardware_group(e.device) for e in examples])
+    generation = np.array([GENERATIONS[e.setting.generation] for e in examples])
+    group = np.array([group_of(e.columns, e.device) for e in examples])
+    parts = []
+    for logs, known_by in by_split:
+        steps = LeftOutSteps(logs, shares, known_by, hardware, generation, group, cells)
+        parts.append(steps.where(is_kernels & np.isfinite(logs)))
+    return LeftOutSteps.joined(parts)
+
+
+def labels(material: Material) -> tuple[NDArray[np.str_], NDArray[np.str_], NDArray[np.str_]]:
+    """Device, kind and source of every step."""
+    examples = material.examples
+    return (
+        np.array([e.device.name for e in examples]),
+        np.array([step_kind(as_run(e.columns, e.device), e.setting) for e in examples]),
+        np.array([e.source for e in examples]),
+    )
+
+
+def timed_maths(material: Material) -> set[tuple[str, str]]:
+    """Devices and formats in which single products were timed."""
+    names, ops = list(material.names.devices.names), material.ops
+    pairs = torch.unique(torch.stack([ops.device, ops.kernels.math]), dim=1).numpy()
+    return {(names[device], SUSTAINED[math]) for device, math in pairs.T.tolist()}
+
+
+def error_table(
+    material: Material, errors: LeftOut, shares: NDArray[np.float64], is_kernels: NDArray[np.bool_]
+) -> str:
     """Predicted over measured of every step by every split, with what identifies the step; without the measurement."""
     out = io.StringIO()
     add = csv.writer(out, lineterminator="\n").writerow
-    names = ["source", "device", "model", "family", "precision", "mode", "layout", "batch", "age", "products", "kind"]
-    names += ["bound", "width"]
+    names = ["source", "device", "model", "family", "precision", "mode", "layout", "batch", "age", "framework", "kind"]
+    names += ["bound", "shares"]
     add([*names, *(f"without_{split}" for split in SPLITS)])
     for place, e in enumerate(material.examples):
         layout = "channels_last" if e.setting.channels_last else "nchw"
         ratios = [_ratio(getattr(errors, split)[place]) for split in SPLITS]
-        is_products = "fp32" if is_fp32_products(e.columns) else ""
         step = [e.source, e.device.name, e.model, e.family, e.recipe.precision_label, e.recipe.mode, layout]
         kind = step_kind(as_run(e.columns, e.device), e.setting)
-        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, kind]
-        facts += ["kernels" if is_kernels[place] else "host", f"{widths[place]:.3f}"]
+        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", e.setting.framework, kind]
+        facts += ["kernels" if is_kernels[place] else "host", " ".join(f"{share:.3g}" for share in shares[place])]
         add([*step, *facts, *ratios])
     return out.getvalue()
 
@@ -122,7 +201,7 @@ def _ratio(log_error: float) -> str:
 def main() -> int:
     """Train, check on what was left out, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--folds", type=int, default=4)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -131,29 +210,21 @@ def main() -> int:
         f"{len(material.nets)} runs, {len(material.ops.weight)} op rows, {len(material.failures)} networks not captured"
     )
     errors = left_out(material, arguments.folds, arguments.steps)
-    quantiles = fit_quantiles(errors.members, material.ops, material.nets)
-    widths = step_widths(errors.members[0], material.nets, quantiles)
-    names: NDArray[np.str_] = np.array([e.device.name for e in material.examples])
-    kinds: NDArray[np.str_] = np.array([step_kind(as_run(e.columns, e.device), e.setting) for e in material.examples])
-    groups: NDArray[np.str_] = np.array([step_group(as_run(e.columns, e.device)) for e in material.examples])
-    # What is unsure by its kind may be further off: a spread is that of a typical step.
+    quantiles = fit_quantiles(errors.members, material.ops)
     # Launch-bound steps say nothing of kernels: the host has an interval of its own.
     is_kernels = is_kernel_bound(errors.members, material.nets)
-    splits = (errors.family, errors.source, errors.device)
-    family, source, device = (np.where(is_kernels, split / widths, np.nan) for split in splits)
-    sources: NDArray[np.str_] = np.array([e.source for e in material.examples])
-    source = np.where(is_known_elsewhere(names, kinds, sources), source, np.nan)
-    spreads = group_spreads(family, source, device, names, kinds, groups)
-    families: NDArray[np.str_] = np.array([e.family for e in material.examples])
-    own = known_kinds(family, names, kinds, families)
+    shares = step_shares(errors.members, material)
+    spreads = fitted_spreads(left_out_steps(material, errors, shares, is_kernels))
+    names, kinds, _ = labels(material)
+    own = known_kinds(names, kinds)
     without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names))
     fractions = device_fractions(errors.members, material, own, without=without)
     say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")
     texts = {
         PACKAGE / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(errors.members, material, fractions),
-        DOCS / "model-card.md": model_card(material, errors, spreads, own, without),
-        ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, widths, is_kernels),
+        DOCS / "model-card.md": model_card(material, errors, spreads, without),
+        ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, shares, is_kernels),
         ROOT / "studies" / "accuracy" / "left_out_ops.csv": op_table(errors),
     }
     for path, text in texts.items():

@@ -6,6 +6,7 @@ graph has are left out: fused by a compiler or a vendor (`torch_compile`, bias-d
 """
 
 from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,13 @@ _PHASES = {
 }
 # Pictures have so many channels at most: nobody asks for their gradient.
 _PICTURE_CHANNELS = 4
+
+
+def read_training_ops(path: Path) -> pl.DataFrame:
+    """The table with sizes as whole numbers and flags as such, whatever types its columns are stored in."""
+    table = pl.read_parquet(path)
+    sizes = [pl.col(name).cast(pl.Int64) for name in _SIZES if name in table.columns]
+    return table.with_columns(*sizes, pl.col("causal").cast(pl.String).str.to_lowercase() == "true")
 
 
 def training_op_columns(table: pl.DataFrame) -> OwnedColumns:
@@ -140,9 +148,10 @@ _LAYERS: Mapping[str, Callable[[Builder, Row], Tensor]] = {
     "swiglu_mlp": _mlp("silu"),
     "geglu_mlp": _mlp("gelu"),
 }
-# What the ops of a row depend on.
-_KEYS = (
-    *("op", "dtype", "phase", "batch", "tokens", "query_length", "key_length", "heads", "kv_heads", "head_dim"),
-    *("head_dim_v", "window", "hidden", "ffn", "vocab", "m", "n", "k", "channels_in", "channels_out", "height"),
-    *("width", "kernel", "stride", "elements", "causal"),
+_SIZES = (
+    *("batch", "tokens", "query_length", "key_length", "heads", "kv_heads", "head_dim", "head_dim_v", "window"),
+    *("hidden", "ffn", "vocab", "m", "n", "k", "channels_in", "channels_out", "height", "width", "kernel", "stride"),
+    "elements",
 )
+# What the ops of a row depend on.
+_KEYS = ("op", "dtype", "phase", *_SIZES, "causal")

@@ -53,8 +53,8 @@ class Sustained:
     """Fractions of the data sheet, and factors of seconds by group of op and by generation of the framework.
 
     `launch_seconds` are the host's per kernel, by source of measurements. `known_kinds` are the kinds of step
-    (`predict.cost.spreads`) that were measured, with the factors of their 90 % interval where enough was measured for
-    the device to have its own; `sister_kinds` were measured on another board of the same chip. `weight` is how much was
+    (`predict.cost.spreads`) that were measured; `sister_kinds` were measured on another board of the same chip.
+    `measured_maths` are formats in which anything was measured on the device or such a board. `weight` is how much was
     measured, in steps.
     """
 
@@ -64,8 +64,9 @@ class Sustained:
     group_factors: Mapping[str, float] = field(hash=False)
     generation_factors: Mapping[str, float] = field(hash=False, default_factory=dict)
     launch_seconds: Mapping[str, float] = field(hash=False, default_factory=dict)
-    known_kinds: Mapping[str, tuple[float, float] | None] = field(hash=False, default_factory=dict)
+    known_kinds: frozenset[str] = frozenset()
     sister_kinds: frozenset[str] = frozenset()
+    measured_maths: frozenset[str] = frozenset()
     source: str = ""
     weight: float = _UNMEASURED_WEIGHT
 
@@ -84,9 +85,11 @@ def sustained(device: Device) -> Sustained:
     """
     named = find_device(device.like) if device.like else device
     siblings = _in_order(named.vendor, named.generation)
-    found = replace(siblings.get(named.name) or _estimated(named), sister_kinds=_sister_kinds(named))
+    kinds, maths = _of_chip(named)
+    found = replace(siblings.get(named.name) or _estimated(named), sister_kinds=kinds, measured_maths=maths)
     if device.sheet:
-        found = replace(found, known_kinds={}, sister_kinds=frozenset(), launch_seconds={})
+        none: frozenset[str] = frozenset()
+        found = replace(found, known_kinds=none, sister_kinds=none, measured_maths=none, launch_seconds={})
     if device.measured_fractions:
         others = {math: found.math_fraction(math) for math in MATHS}
         found = replace(found, math_fractions={**others, **device.measured_fractions})
@@ -287,14 +290,17 @@ def _same(one: Device, other: Device) -> bool:
 
 def _sister(device: Device, table: Mapping[str, Sustained]) -> Sustained | None:
     name = next((d.name for d in devices() if d.name in table and _same(d, device)), None)
-    return None if name is None else replace(table[name], known_kinds={})
+    return None if name is None else replace(table[name], known_kinds=frozenset())
 
 
-def _sister_kinds(device: Device) -> frozenset[str]:
-    """Kinds of step that were measured on other boards with the same chip, whatever their clocks and memory."""
+def _of_chip(device: Device) -> tuple[frozenset[str], frozenset[str]]:
+    """Kinds of step that were measured on other boards with the same chip, whatever their clocks and memory; and the
+    formats in which anything was measured on any board with it.
+    """
     chip = (device.vendor, device.generation, device.compute_units)
-    sisters = (d.name for d in devices() if (d.vendor, d.generation, d.compute_units) == chip and d.name != device.name)
-    return frozenset(kind for name in sisters if name in _table() for kind in _table()[name].known_kinds)
+    boards = [d.name for d in devices() if (d.vendor, d.generation, d.compute_units) == chip and d.name in _table()]
+    kinds = frozenset(kind for name in boards if name != device.name for kind in _table()[name].known_kinds)
+    return kinds, frozenset(math for name in boards for math in _table()[name].math_fractions)
 
 
 def _is_slot_powered(device: Device) -> bool:
@@ -332,17 +338,11 @@ def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
         row.numbers("group_factors"),
         row.numbers("generation_factors"),
         row.numbers("launch_seconds"),
-        _kinds(row),
+        frozenset(row.texts("known_kinds")),
         source=row.text("source"),
         weight=row.count("steps") + _OP_WEIGHT * row.count("ops") + _UNMEASURED_WEIGHT,
     )
     return row.text("name"), measured
-
-
-def _kinds(row: rows.CatalogueRow) -> Mapping[str, tuple[float, float] | None]:
-    """The kinds of step that were measured, and the intervals of those that have their own."""
-    low, high = row.numbers("spread_low"), row.numbers("spread_high")
-    return {kind: (low[kind], high[kind]) if kind in low else None for kind in row.texts("known_kinds")}
 
 
 def _stack_row(row: rows.CatalogueRow) -> tuple[str, float]:

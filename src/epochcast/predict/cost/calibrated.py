@@ -69,7 +69,8 @@ class Calibrated:
             below, above = self.profile.step_spread
             low, high = mid * below, mid * above
         models = tuple(f"{name}, calibrated" for name in costs.models)
-        return Costs(low, mid, high, models, costs.answered, is_calibrated=True)
+        variances = costs.variances if self.profile.step_spread is None else {}
+        return Costs(low, mid, high, models, costs.answered, is_calibrated=True, variances=variances)
 
 
 def main_math(columns: Columns) -> tuple[str, bool]:

@@ -8,7 +8,7 @@ low … high should contain the truth for `interval.COVERAGE` of ops. The caller
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +27,8 @@ class Costs:
     """Seconds per entry of some columns; NaN in all three where the model has no answer.
 
     `answered` indexes `models`, the names of the models that answered; it is -1 where none did. `is_calibrated`:
-    whether the user's measurements of the device correct them.
+    whether the user's measurements of the device correct them. `variances` say what makes low … high as wide as it is,
+    by part (gpu, framework, network); without them it is the network.
     """
 
     low: Array
@@ -36,6 +37,7 @@ class Costs:
     models: tuple[str, ...]
     answered: NDArray[np.int64]
     is_calibrated: bool = False
+    variances: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.low, self.high, self.answered):
@@ -106,6 +108,7 @@ def fill_gaps(first: Costs, second: Costs) -> Costs:
         names,
         np.where(gaps, places[second.answered], first.answered),
         is_calibrated=first.is_calibrated or second.is_calibrated,
+        variances=first.variances or second.variances,
     )
 
 

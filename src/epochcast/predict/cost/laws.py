@@ -92,4 +92,4 @@ def lawful(costs: Costs, columns: Columns, device: Device, setting: SoftwareSett
     if np.array_equal(mid, costs.mid, equal_nan=True):
         return costs
     moved = mid / costs.mid
-    return Costs(costs.low * moved, mid, costs.high * moved, costs.models, costs.answered)
+    return replace(costs, low=costs.low * moved, mid=mid, high=costs.high * moved)

@@ -17,7 +17,7 @@ than in fp32, which is there, too.
 
 Trained by `make model` (`training.train`), stored as text, evaluated with numpy: a forecast needs no framework. Each op
 has quantiles, from ops measured alone. The interval of a step (`predict.cost.spreads`) comes from errors of whole
-steps on families and devices left out of the training; it is distributed over ops by their quantiles.
+steps on families, devices and sources left out of the training.
 """
 
 import json
@@ -39,7 +39,7 @@ from epochcast.predict.cost.features import Outline, math_features, outline_feat
 from epochcast.predict.cost.op_bounds import CLASS_TOWERS, GROUPS, TOWERS, OpBounds, as_run, caps, limits, op_groups
 from epochcast.predict.cost.slower_siblings import SlowerSiblings, slower_siblings
 from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
-from epochcast.predict.cost.spreads import Spread, Spreads
+from epochcast.predict.cost.spreads import Spreads
 from epochcast.predict.cost.waves import log_padding, most_padding
 
 Array = NDArray[np.float64]
@@ -53,8 +53,6 @@ BOUND = POWERS.index((1.0, 0.0))
 # Behind them: arithmetic alone, traffic alone.
 LIMBS = 2
 UNIT_SECONDS = 1e-5
-# The least and most width of an op's interval, relative to a typical op, within the interval of a step.
-LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
 # Ops that go through a net at once. OpenBLAS starts threads for a product of more than 4 · 65,536 multiply-adds
 # (interface/gemm.c); on cores that others use, waiting for them takes longer than the net itself.
 ROWS_AT_ONCE = 48
@@ -86,14 +84,10 @@ class Net:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """How far below and above the middle 90 % of the ops of a kind are: logarithms, a softplus of linear functions.
-
-    `typical` is the mean of both for most of a step's ops.
-    """
+    """How far below and above the middle 90 % of the ops of a kind are: logarithms, a softplus of linear functions."""
 
     weight: Array
     bias: Array
-    typical: float
 
     def __call__(self, inputs: Array) -> Array:
         """Two columns."""
@@ -158,13 +152,12 @@ class Learned:
     siblings: Cache[tuple[Device, int], SlowerSiblings] = field(default_factory=lambda: Cache(512), compare=False)
 
     def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
-        """Seconds of every op; low and high are those of a step, distributed over its ops."""
+        """Seconds of every op; low and high are those of the whole step."""
         columns = as_run(columns, device)
-        outputs = self._net_outputs(columns, setting)
-        mid = self._middle(columns, device, setting, outputs)
-        low, high = self.spreads.of(columns, device, setting)
-        widths = np.clip(outputs.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
-        return Costs.by(self.name, mid * (low**widths)[outputs.index], mid, mid * (high**widths)[outputs.index])
+        mid = self._middle(columns, device, setting, self._net_outputs(columns, setting))
+        spread = self.spreads.of(columns, device, setting, mid)
+        costs = Costs.by(self.name, mid * spread.low, mid, mid * spread.high)
+        return replace(costs, variances=spread.variances)
 
     def alone(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The same for ops on their own: low and high are the quantiles of each op."""
@@ -252,10 +245,12 @@ def read_learned(text: str) -> Learned:
     """A model from its text."""
     document = json.loads(text)
     members = tuple(tuple(_net(tower) for tower in member) for member in document["nets"])
-    spreads = Spreads({name: Spread(low, high) for name, (low, high) in document["spreads"].items()})
+    parts = document["spreads"]
+    scales = {group: (below, above) for group, (below, above) in parts["scales"].items()}
+    spreads = Spreads(parts["devices"], parts["frameworks"], parts["kernels"], scales)
     laws = Laws(*(np.array(document["laws"][name]) for name in ("tile_costs", "compute_losses", "bandwidth_losses")))
     lines = document["quantiles"]
-    quantiles = Quantiles(np.array(lines["weight"]), np.array(lines["bias"]), lines["typical"])
+    quantiles = Quantiles(np.array(lines["weight"]), np.array(lines["bias"]))
     return Learned(members, laws, (np.array(document["seen"][0]), np.array(document["seen"][1])), quantiles, spreads)
 
 

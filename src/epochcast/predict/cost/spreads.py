@@ -1,15 +1,19 @@
-"""How wide the interval of a step is: as wide as the errors on what was left out of the training.
+"""How wide the interval of a step's kernels is: made of parts that were measured on what was left out of the training.
 
-A device is known for a kind of step (format of its products, layout of images, with or without a backward pass) if
-steps of that kind were measured on it. Four cases, from narrow to wide:
+    variance  = device(evidence, hardware) + framework(generation) + Σ_c share_c² · kernels(c, format)
+    low, high = e^(-z_low · √variance), e^(z_high · √variance)                     factors of the middle
 
-    own      so many of its steps were left out in turn that it has an interval of its own for that kind
-    known    fewer: the interval of all known devices
-    sister   measured on another board with the same chip: between known and unseen
-    unseen   nobody measured this kind of step on this chip, whatever else was measured on it
+Variances are of log(predicted/measured). share_c is the part of the kernels' seconds that kernels of class c take: the
+errors of one class are the same throughout a step, those of two classes are independent. The evidence for a device is
+one of
 
-Three groups of steps have their own known and unseen: training steps, forward passes alone, and networks of fp32
-products (transformers, mostly), which are forecast better.
+    measured   steps of that kind (format of products, layout of images, with or without backward) were measured on it
+    sister     they were measured on another board with the same chip
+    operators  only single products in that format were measured on it or its sister, or steps of another kind
+    unseen     neither
+
+z_low and z_high come from a conformal step by group (hardware, and whether the step trains): 90 % of the left-out steps
+of a group, every device and kind counted alike, lie between low and high. `training.spreads` fits all of it.
 """
 
 from collections.abc import Mapping
@@ -17,58 +21,125 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.describe.graph.op import Phase
-from epochcast.describe.graph.trace import PHASES, Columns
+from epochcast.describe.graph.op_work import OpClass
+from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
-from epochcast.predict.cost.op_bounds import is_fp32_products
-from epochcast.predict.cost.software_setting import SoftwareSetting
+from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
+
+Array = NDArray[np.float64]
 
 _BACKWARD = PHASES.index(Phase.BACKWARD)
+_HALF_BYTES = 2.0
+
+MEASURED, SISTER, OPERATORS, UNSEEN = "measured", "sister", "operators", "unseen"
+EVIDENCE = (MEASURED, SISTER, OPERATORS, UNSEEN)
+"""What is known of a device for a kind of step, from best to least."""
+
+TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR = "nvidia", "nvidia before tensor cores", "other vendors"
+HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
+"""Hardware whose kernels are written, and err, alike."""
+
+KERNEL_CLASSES = ("convolution", "grouped convolution", "product", "attention", "recurrent", "vector")
+_CLASS_OF = {
+    OpClass.CONV: "convolution",
+    OpClass.CONV_POINTWISE: "convolution",
+    OpClass.CONV_TRANSPOSED: "convolution",
+    OpClass.CONV_GROUPED: "grouped convolution",
+    OpClass.CONV_DEPTHWISE: "grouped convolution",
+    OpClass.LINEAR: "product",
+    OpClass.BATCHED_MATMUL: "product",
+    OpClass.ATTENTION: "attention",
+    OpClass.RECURRENT: "recurrent",
+}
+_CLASS_PLACES = np.array([KERNEL_CLASSES.index(_CLASS_OF.get(c, "vector")) for c in CLASSES])
+KERNEL_PARTS = tuple(f"{name}, {width}" for name in KERNEL_CLASSES for width in ("full", "half"))
+"""Classes of kernel by format: full (four bytes an element and more), or half and narrower."""
 
 
 class Spread(NamedTuple):
-    """The factors of the middle between which 90 % of steps lie."""
+    """The factors of the middle between which 90 % of steps are, and the variances that make them so wide, by part:
+    gpu, framework, network.
+    """
 
     low: float
     high: float
+    variances: Mapping[str, float]
 
 
 def step_kind(columns: Columns, setting: SoftwareSetting) -> str:
     """Format, layout and mode of a step, as measured devices list them: fp16-nchw-training."""
-    flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
     layout = "channels_last" if setting.channels_last else "nchw"
-    mode = "training" if (columns.phase == _BACKWARD).any() else "forward"
-    return f"{OP_MATHS[int(flops.argmax())]}-{layout}-{mode}"
+    return f"{main_math(columns)}-{layout}-{'training' if trains(columns) else 'forward'}"
 
 
-TRAINING, FORWARD, PRODUCTS = "", ", forward", ", fp32 products"
-"""What the names of cases end in, by group of steps."""
+def main_math(columns: Columns) -> str:
+    """The format that most of the flops of products are in."""
+    flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
+    return OP_MATHS[int(flops.argmax())]
 
 
-def step_group(columns: Columns) -> str:
-    """One of the three groups of steps."""
-    if is_fp32_products(columns):
-        return PRODUCTS
-    return TRAINING if (columns.phase == _BACKWARD).any() else FORWARD
+def trains(columns: Columns) -> bool:
+    """Whether a step has a backward pass."""
+    return bool((columns.phase == _BACKWARD).any())
+
+
+def kernel_shares(columns: Columns, seconds: Array) -> Array:
+    """The parts of the kernels' seconds by KERNEL_PARTS."""
+    is_half = (columns.element_bytes <= _HALF_BYTES).astype(np.int64)
+    sums = np.bincount(2 * _CLASS_PLACES[columns.op_class] + is_half, np.nan_to_num(seconds), len(KERNEL_PARTS))
+    shares: Array = sums / max(float(sums.sum()), 1e-30)
+    return shares
+
+
+def hardware_group(device: Device) -> str:
+    """One of HARDWARE."""
+    if device.vendor != "NVIDIA":
+        return OTHER_VENDOR
+    return TENSOR_CORES if device.tensor_cores else NO_TENSOR_CORES
+
+
+def group_of(columns: Columns, device: Device) -> str:
+    """The conformal group of a step: its hardware, and whether it trains."""
+    return f"{hardware_group(device)}, {'training' if trains(columns) else 'forward'}"
+
+
+def evidence(columns: Columns, device: Device, setting: SoftwareSetting) -> str:
+    """What is known of the device for this kind of step: one of EVIDENCE."""
+    profile, kind = sustained(device), step_kind(columns, setting)
+    if kind in profile.known_kinds:
+        return MEASURED
+    if kind in profile.sister_kinds:
+        return SISTER
+    return OPERATORS if main_math(columns) in profile.measured_maths else UNSEEN
 
 
 @dataclass(frozen=True)
 class Spreads:
-    """Intervals by case; those of single devices are in their profiles."""
+    """The fitted variances by part, and z_low and z_high by group."""
 
-    cases: Mapping[str, Spread] = field(hash=False)
+    devices: Mapping[str, float] = field(hash=False)
+    frameworks: Mapping[str, float] = field(hash=False)
+    kernels: Mapping[str, float] = field(hash=False)
+    scales: Mapping[str, tuple[float, float]] = field(hash=False)
 
-    def of(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Spread:
-        """Of one step on a device."""
-        own = sustained(device)
-        kind, group = step_kind(columns, setting), step_group(columns)
-        known, unseen = self.cases[f"known{group}"], self.cases[f"unseen{group}"]
-        if kind in own.known_kinds:
-            spread = own.known_kinds[kind]
-            return known if spread is None else Spread(*spread)
-        if kind in own.sister_kinds:
-            return Spread(*(float(np.sqrt(a * b)) for a, b in zip(known, unseen, strict=True)))
-        return unseen
+    def of(self, columns: Columns, device: Device, setting: SoftwareSetting, seconds: Array) -> Spread:
+        """Of one step on a device, whose kernels take so many seconds."""
+        shares = kernel_shares(columns, seconds)
+        variances = {
+            "gpu": self.devices[device_part(evidence(columns, device, setting), device)],
+            "framework": self.frameworks[GENERATIONS[setting.generation]],
+            "network": float(shares**2 @ [self.kernels[part] for part in KERNEL_PARTS]),
+        }
+        deviation = float(np.sqrt(sum(variances.values())))
+        below, above = self.scales[group_of(columns, device)]
+        return Spread(float(np.exp(-below * deviation)), float(np.exp(above * deviation)), variances)
+
+
+def device_part(known_by: str, device: Device) -> str:
+    """The key of a device's variance."""
+    return f"{known_by}, {hardware_group(device)}"

@@ -37,10 +37,13 @@ class CachedCosts:
 
 @dataclass(frozen=True)
 class Scaled:
-    """`base`, all its seconds multiplied by `factor`, so that it matches a measured step."""
+    """`base`, all its seconds multiplied by `factor`, so that it matches a measured step; low and high are then
+    `spread` of the middle, if given.
+    """
 
     base: CostModel
     factor: float
+    spread: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -55,4 +58,8 @@ class Scaled:
     def costs(self, columns: Columns, device: Device, setting: SoftwareSetting) -> Costs:
         """The base's answer, scaled."""
         costs, factor = self.base.costs(columns, device, setting), self.factor
-        return replace(costs, low=costs.low * factor, mid=costs.mid * factor, high=costs.high * factor)
+        mid = costs.mid * factor
+        if self.spread is None:
+            return replace(costs, low=costs.low * factor, mid=mid, high=costs.high * factor)
+        below, above = self.spread
+        return replace(costs, low=mid * below, mid=mid, high=mid * above, variances={})

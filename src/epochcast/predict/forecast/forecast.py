@@ -22,6 +22,7 @@ from epochcast.base.record import Record, plain, record_fields
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.predict.forecast.step_parts import StepParts
+from epochcast.predict.forecast.uncertainty import UncertainPart
 from epochcast.predict.memory.verdict import DOES_NOT_FIT, FITS, VERDICTS, is_fitting
 from epochcast.units import show_seconds
 
@@ -39,6 +40,7 @@ class Forecast(Displayed, Framed, Record):
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `device_measured` says what the learned model was fitted on of this device (`hardware.measured_devices`): "steps" …
     "never".
+    `uncertainty` says what makes the interval of the step as wide as it is, the largest part first.
     `link_assumed` is the network between nodes that was taken because none was named.
     `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `memory_verdict` says whether the
     interval of the peak is on the device: "fits", "tight" or "does not fit". `dollars_per_hour` is for all GPUs.
@@ -109,6 +111,7 @@ class Forecast(Displayed, Framed, Record):
     parameters: int | None = None
     trainable_parameters: int | None = None
     answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
+    uncertainty: tuple[UncertainPart, ...] = ()
     device_measured: str | None = None
     opaque_ops: tuple[str, ...] = ()
     link_assumed: str | None = None

@@ -15,7 +15,7 @@ from epochcast.errors import BadInput, InvalidLayout
 from epochcast.hardware.default_network import usual_network
 from epochcast.hardware.measured_devices import measured_how
 from epochcast.hardware.topology import largest_box
-from epochcast.predict.cost.launch import assumed_host
+from epochcast.predict.cost.launch import assumed_host, launch_seconds
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.attention_kernels import attention_kernels
 from epochcast.predict.forecast.device_doubts import device_doubts
@@ -28,16 +28,24 @@ from epochcast.predict.forecast.job_data import IMAGE, TEXT, VIDEO, Data, data_o
 from epochcast.predict.forecast.job_defaults import Settled, plain_options, settled
 from epochcast.predict.forecast.job_doubts import job_doubts
 from epochcast.predict.forecast.loader_queue import feed_for, with_input
+from epochcast.predict.forecast.measured_step import (
+    AFTER_HIGH,
+    AFTER_LOW,
+    MeasuredStep,
+    scaled_host,
+    solved_factor,
+)
 from epochcast.predict.forecast.mixed_precision import has_casts, is_surely_slower, no_slower
 from epochcast.predict.forecast.offload import check_offload, host_bytes, with_offload, with_paging
-from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.placement import Placement, placed
 from epochcast.predict.forecast.rank_memory import job_memory
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.single_precision import run_precision
 from epochcast.predict.forecast.step import StepForecast
+from epochcast.predict.forecast.uncertainty import uncertain_parts
 from epochcast.predict.forecast.utilisation import model_flops, products_peak, utilisation
 from epochcast.predict.memory.peak import PeakMemory
-from epochcast.units import show_bytes
+from epochcast.units import show_bytes, show_seconds
 
 
 def forecast_job(
@@ -48,6 +56,8 @@ def forecast_job(
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
     session = session or Session()
+    if placement.measured_step is not None:
+        placement, session = _as_measured(job, placement, placement.measured_step, session)
     with _said_of_lengths(job):
         own = settled(job, placement.device, session)
     job = own.job
@@ -136,12 +146,43 @@ def forecast_job(
         parameters=trace.parameter_counts[0],
         trainable_parameters=trace.parameter_counts[1],
         answered_by=dict(step.answered_by),
+        uncertainty=uncertain_parts(step.variances),
         device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
         assumed=_assumed(own, precision, data, trace),
         warnings=warnings,
         _details=lambda: Details(job, placement, longest, trace, step, memory),
     )
+
+
+def _as_measured(
+    job: Job, placement: Placement, measured: MeasuredStep, session: Session
+) -> tuple[Placement, Session]:
+    """The place and the session in which the job takes as long on one GPU as was measured: with other kernels, or with
+    another host where the forecast step waits for its launches.
+    """
+    passes = job.accumulate if measured.batch % job.accumulate == 0 else 1
+    one_gpu = replace(job, batch=measured.batch // passes, global_batch=None, accumulate=passes)
+    alone = replace(placed(placement.device), host=placement.host)
+
+    def seconds(on: Placement, by: Session) -> float:
+        return forecast_job(one_gpu, on, by, step_only=True).step_seconds.mid
+
+    expected = forecast_job(one_gpu, alone, session, step_only=True)
+    placement = replace(placement, measured_step=None)
+    is_launch_bound = expected.step_parts is not None and expected.step_parts.host > expected.step_seconds.mid / 2
+    launch = launch_seconds(placement.device) if placement.host is None else placement.host.launch_seconds.mid
+    if is_launch_bound:
+        factor = solved_factor(
+            lambda f: seconds(replace(alone, host=scaled_host(alone.host, launch, f)), session), measured.seconds
+        )
+        if factor is not None:
+            return replace(placement, host=scaled_host(placement.host, launch, factor)), session
+    factor = solved_factor(lambda f: seconds(alone, session.scaled(f)), measured.seconds)
+    if factor is None:
+        expects = f"the forecast is {show_seconds(expected.step_seconds.mid)}"
+        raise BadInput(f"`step_seconds`: {measured.text} cannot be a step of this job on one GPU: {expects}")
+    return placement, session.scaled(factor, (AFTER_LOW, AFTER_HIGH))
 
 
 def _checkpointing(trace: Trace) -> str:

@@ -11,7 +11,7 @@ from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting, turn
 from epochcast.predict.forecast.job import AUTO, Job
 from epochcast.predict.forecast.keras_stack_step import keras_step
 from epochcast.predict.forecast.placement import Placement
-from epochcast.predict.forecast.step import StepForecast, step_forecast
+from epochcast.predict.forecast.step import HOST, StepForecast, step_forecast
 
 # Since when TensorFlow runs a step as Keras does.
 KERAS_VERSION = (2, 0)
@@ -37,7 +37,9 @@ def with_hooks(step: StepForecast, trace: Trace, seconds_per_parameter: float) -
     hooked = seconds_per_parameter * tensors * trace.recipe.accumulate
     added = Interval(HOOKS_LOW * hooked, hooked, HOOKS_HIGH * hooked)
     parts = replace(step.parts, host=step.parts.host + hooked)
-    return replace(step, seconds=sum_independent((step.seconds, added)), parts=parts)
+    host = ((added.high - added.low) / 2 / (step.seconds.mid + hooked)) ** 2
+    variances = {**step.variances, HOST: step.variances.get(HOST, 0.0) + host}
+    return replace(step, seconds=sum_independent((step.seconds, added)), parts=parts, variances=variances)
 
 
 def setting_of(job: Job, device: Device) -> SoftwareSetting:

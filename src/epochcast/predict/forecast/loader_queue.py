@@ -30,7 +30,7 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 from epochcast.interval import Interval
 from epochcast.predict.forecast.placement import Placement
-from epochcast.predict.forecast.step import StepForecast
+from epochcast.predict.forecast.step import INPUT, StepForecast
 
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
@@ -249,7 +249,13 @@ def with_input(step: StepForecast, feed: Feed) -> StepForecast:
     above = hypot(max(0.0, high - mid), max(0.0, slow - mid))
     seconds = Interval(max(0.0, mid - below), mid, mid + above, step.seconds.coverage)
     exposed = max(0.0, mid - step.seconds.mid)
-    return replace(step, seconds=seconds, parts=replace(step.parts, exposed_input=exposed))
+    # What the loader hides of the step's own doubt is gone; its own is that of the two paces.
+    hidden = ((high - low) / max(step.seconds.high - step.seconds.low, 1e-30)) ** 2
+    variances = {part: hidden * variance for part, variance in step.variances.items()}
+    variances[INPUT] = (max(0.0, slow - quick) / 2 / mid) ** 2
+    return replace(
+        step, seconds=seconds, parts=replace(step.parts, exposed_input=exposed), variances=variances
+    )
 
 
 # ---- the queue ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.price import listed_dollars_per_hour
 from epochcast.hardware.topology import find_topology
 from epochcast.predict.cost.hosts import LaunchHost
+from epochcast.predict.forecast.measured_step import MeasuredStep, parse_measured_step
 from epochcast.predict.forecast.strategies.strategy import Strategy
 from epochcast.predict.forecast.strategies.strategy_table import algorithm_named, find_strategy, strategy_for
 
@@ -39,7 +40,8 @@ class Placement:
     """As many devices as the group has ranks, under a strategy; `price` is None where unknown.
 
     `link` and `topology` are the names by which the group was asked for; `link_assumed` is the one that was taken
-    between nodes because none was named. `host` is what starts the kernels, None where nobody said.
+    between nodes because none was named. `host` is what starts the kernels, None where nobody said. `measured_step` is
+    a step of the job that the user measured on one of the devices.
     """
 
     device: Device
@@ -50,6 +52,7 @@ class Placement:
     topology: str | None = None
     link_assumed: str | None = None
     host: LaunchHost | None = None
+    measured_step: MeasuredStep | None = None
 
     def __post_init__(self) -> None:
         self.strategy.check(self.gpus, self.nodes)
@@ -122,6 +125,7 @@ class WrittenPlacement(Record):
     dollars_per_hour: float | None = None
     price_source: str | None = None
     host_class: str | None = None
+    step_seconds: str | None = None
     group: Group | None = None
 
     @classmethod
@@ -143,6 +147,7 @@ class WrittenPlacement(Record):
             dollars_per_hour=placement.dollars_per_hour,
             price_source=placement.price_source,
             host_class=None if host is None else host.text,
+            step_seconds=None if placement.measured_step is None else placement.measured_step.text,
             group=placement.group if placement.group != named_group or named_group.empty else None,
         )
 
@@ -172,7 +177,8 @@ class WrittenPlacement(Record):
             price=None if dollars is None else Price(dollars, self.price_source or "given"),
             empty=0 if self.group is None else self.group.empty,
         )
-        placement = replace(placement, host=where.found_host())
+        measured = None if self.step_seconds is None else parse_measured_step(self.step_seconds)
+        placement = replace(placement, host=where.found_host(), measured_step=measured)
         if self.group is None or self.group == placement.group:
             return placement
         if self.group.ranks != placement.gpus:

@@ -50,6 +50,7 @@ class Session:
         self._with_own_profiles = with_own_profiles
         self._allow_code = allow_code
         self._factor = 1.0
+        self._spread: tuple[float, float] | None = None
         self.with_layer_steps = with_layer_steps
         self._networks: Cache[Hashable, Model] = Cache(NETWORKS)
         self._languages: Cache[tuple[Model], bool] = Cache(NETWORKS)
@@ -61,8 +62,8 @@ class Session:
         self.steps: Cache[Hashable, StepForecast] = Cache(STEPS)
         self.memories: Cache[Hashable, PeakMemory] = Cache(STEPS)
 
-    def scaled(self, factor: float) -> "Session":
-        """One in which all kernels take `factor` times as long."""
+    def scaled(self, factor: float, spread: tuple[float, float] | None = None) -> "Session":
+        """One in which all kernels take `factor` times as long, with `spread` as the factors of their interval."""
         session = Session(
             self._given,
             profile=self._profile,
@@ -71,6 +72,8 @@ class Session:
             allow_code=self._allow_code,
         )
         session._factor = self._factor * factor
+        session._spread = spread
+        session._networks, session._languages, session._traces = self._networks, self._languages, self._traces
         return session
 
     def model(self, job: Job) -> Model:
@@ -118,7 +121,8 @@ class Session:
     def _cost_model(self, device: Device) -> CostModel:
         costing = self._costing(device)
         own = with_profile(costing, device) if self._with_own_profiles else costing
-        return CachedCosts(own if self._factor == 1 else Scaled(own, self._factor), self._costs)
+        is_plain = self._factor == 1 and self._spread is None
+        return CachedCosts(own if is_plain else Scaled(own, self._factor, self._spread), self._costs)
 
 
 def _state(model: object) -> Hashable:

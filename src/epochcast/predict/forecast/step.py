@@ -8,8 +8,9 @@ With gradient accumulation forward and backward run `accumulate` times for one e
 exchange and when is the strategy's (`strategies`); a strategy that splits the model costs the ops of one rank.
 """
 
-from dataclasses import dataclass, replace
-from math import hypot
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import exp, hypot, log
 
 import numpy as np
 
@@ -34,7 +35,8 @@ class StepForecast:
 
     `forward_seconds` is one forward pass with its launches, as a validation step runs it; `costs` has the seconds of
     every op of one rank. `casts_seconds` are what the casts of mixed precision would add to a step that is forecast as
-    in float32 (`mixed`).
+    in float32 (`mixed`). `variances` say what makes the interval as wide as it is: by part, the square of half the
+    logarithm of high ÷ low if that part alone were uncertain.
     """
 
     seconds: Interval
@@ -43,6 +45,7 @@ class StepForecast:
     answered_by: dict[str, float]
     costs: Costs
     casts_seconds: float = 0.0
+    variances: Mapping[str, float] = field(default_factory=dict)
 
 
 def step_forecast(
@@ -65,9 +68,51 @@ def step_forecast(
     hosts = [replace(middle, launches=rank.columns.launches * seconds) for seconds in (launch.low, launch.high)]
 
     timing = strategy.timing(trace, middle, placement.group, device)
-    parts = [timing(each) for each in (*kernels, *hosts)]
-    forward_seconds = _forward_seconds(middle) / strategy.stages
-    return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
+    low, mid, high, fast_host, slow_host = (timing(each) for each in (*kernels, *hosts))
+    ranges = {
+        KERNELS: (low.total_seconds, high.total_seconds),
+        HOST: (fast_host.total_seconds, slow_host.total_seconds),
+        COMMUNICATION: exchange_range(mid),
+    }
+    seconds, variances = combined(mid.total_seconds, ranges)
+    return StepForecast(
+        seconds,
+        mid,
+        _forward_seconds(middle) / strategy.stages,
+        dict(costs.time_fractions()),
+        costs,
+        variances=_by_part(variances, costs.variances),
+    )
+
+
+KERNELS, HOST, COMMUNICATION, INPUT = "kernels", "host", "communication", "input"
+GPU, FRAMEWORK, NETWORK = "gpu", "framework", "network"
+"""What may make an interval wide; that of kernels is divided into the last three."""
+
+
+def exchange_range(mid: StepParts) -> tuple[float, float]:
+    """The step if the exchange between GPUs is as fast, or as slow, as it may be. A pipeline's bubble is the kernels'."""
+    below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
+    return mid.total_seconds - below, mid.total_seconds + above
+
+
+def combined(middle: float, ranges: Mapping[str, tuple[float, float]]) -> tuple[Interval, dict[str, float]]:
+    """The interval of a step of which several parts are uncertain, each alone within its range: errors of parts are
+    independent, so that their logarithms add as squares. And the variance of each part.
+    """
+    # max: against rounding alone, more seconds of kernels or launches never make a shorter step
+    below = {part: max(0.0, log(middle / max(low, 1e-12 * middle))) for part, (low, _) in ranges.items()}
+    above = {part: max(0.0, log(high / middle)) for part, (_, high) in ranges.items()}
+    seconds = Interval(middle * exp(-hypot(*below.values())), middle, middle * exp(hypot(*above.values())))
+    return seconds, {part: ((below[part] + above[part]) / 2) ** 2 for part in ranges}
+
+
+def _by_part(variances: Mapping[str, float], of_kernels: Mapping[str, float]) -> dict[str, float]:
+    """The variance of kernels divided by what it comes from."""
+    total = sum(of_kernels.values())
+    shares = {part: each / total for part, each in of_kernels.items()} if total > 0 else {NETWORK: 1.0}
+    parts = {part: share * variances[KERNELS] for part, share in shares.items()}
+    return {**parts, **{part: each for part, each in variances.items() if part != KERNELS}}
 
 
 def step_costs(trace: Trace, device: Device, model: CostModel, setting: SoftwareSetting | None) -> Costs:
@@ -82,24 +127,6 @@ def step_costs(trace: Trace, device: Device, model: CostModel, setting: Software
         op = f"{describe_op(trace.columns, missing[0])} of layer {trace.layers[missing[0]]!r}"
         raise Unanswered(f"{model.name} has no cost of {op} on {device.name}; {len(missing)} such ops")
     return costs
-
-
-def _interval(
-    low: StepParts,
-    mid: StepParts,
-    high: StepParts,
-    fast_host: StepParts | None = None,
-    slow_host: StepParts | None = None,
-) -> Interval:
-    """The step of fast and slow kernels, of a fast and a slow host, and beside these what is not known of the exchange:
-    errors that are independent add as squares. A pipeline's bubble is the kernels'.
-    """
-    middle = mid.total_seconds
-    below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
-    # max: against rounding alone, more seconds of kernels or launches never make a shorter step
-    below = hypot(*(max(0.0, middle - (each or mid).total_seconds) for each in (low, fast_host)), below)
-    above = hypot(*(max(0.0, (each or mid).total_seconds - middle) for each in (high, slow_host)), above)
-    return Interval(max(0.0, middle - below), middle, middle + above)
 
 
 def _forward_seconds(kernels: Kernels) -> float:

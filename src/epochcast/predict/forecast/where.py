@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from epochcast.hardware.device import Device
     from epochcast.predict.cost.hosts import LaunchHost
     from epochcast.predict.cost.product import Product
+    from epochcast.predict.forecast.measured_step import MeasuredStep
     from epochcast.predict.forecast.placement import Placement
 
 _place = partial(option, group="place")
@@ -37,6 +38,14 @@ def _product(text: str) -> "Product":
 def _product_text(text: str) -> str:
     """The text, if it is a measured product: a file and a command line say at once what is wrong with it."""
     _product(text)
+    return text
+
+
+def _measured_step_text(text: str) -> str:
+    """The text, if it is a measured step."""
+    from epochcast.predict.forecast.measured_step import parse_measured_step
+
+    parse_measured_step(text)
     return text
 
 
@@ -84,8 +93,17 @@ class Where(Record):
         example="'bf16:8192x8192x8192=2.1ms'",
     )
 
+    step_seconds: str | None = _place(
+        None,
+        "A step of this job that you measured on one GPU, with its batch, like 210ms@64: narrows the interval.",
+        parse=_measured_step_text,
+        example="'210ms@64'",
+    )
+
     def __post_init__(self) -> None:
         check_fields(self, PLACE_OPTIONS)
+        if self.step_seconds is not None:
+            _measured_step_text(self.step_seconds)
         if self.gemm_seconds is not None:
             _product(self.gemm_seconds)
         from epochcast.hardware.device import Device
@@ -146,7 +164,13 @@ class Where(Record):
             if each is None
             else Price(each * self.gpus, "given"),
         )
-        return replace(placement, host=self.found_host())
+        return replace(placement, host=self.found_host(), measured_step=self.found_step())
+
+    def found_step(self) -> "MeasuredStep | None":
+        """The step that the user measured; None where nobody did."""
+        from epochcast.predict.forecast.measured_step import parse_measured_step
+
+        return None if self.step_seconds is None else parse_measured_step(self.step_seconds)
 
     @property
     def written_device(self) -> "str | Device | None":

@@ -1,0 +1,46 @@
+"""What makes the interval of a step as wide as it is, and what would narrow it.
+
+Parts of a step err independently, so their variances add; a part's share is that of its variance. A note about a step
+of which one part is most of the doubt can then say which single option helps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from epochcast.base.record import Record
+from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK
+
+MEASURE = "--step-seconds"
+"""One measured step replaces what was estimated of kernels."""
+
+_NARROWED_BY = {
+    GPU: MEASURE,
+    FRAMEWORK: MEASURE,
+    NETWORK: MEASURE,
+    HOST: "--host-class",
+    COMMUNICATION: "--link",
+    INPUT: "epochcast bench loader",
+}
+# Parts with a smaller share change nothing that anyone decides by.
+LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainPart(Record):
+    """A part of a step, its share of the uncertainty, and the option or command that narrows it."""
+
+    part: str
+    share: float
+    narrow_by: str
+
+
+def uncertain_parts(variances: Mapping[str, float]) -> tuple[UncertainPart, ...]:
+    """Of a step, the largest first; shares sum to one."""
+    total = sum(variances.values())
+    shares = {part: variance / total for part, variance in variances.items()} if total > 0 else {}
+    kept = {part: share for part, share in shares.items() if share >= LEAST_SHARE}
+    whole = sum(kept.values())
+    return tuple(
+        UncertainPart(part, share / whole, _NARROWED_BY[part])
+        for part, share in sorted(kept.items(), key=lambda item: -item[1])
+    )
