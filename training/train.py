@@ -221,7 +221,7 @@ def main() -> int:
     fractions = device_fractions(errors.members, material, own, without=without)
     say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")
     texts = {
-        PACKAGE / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
+        PACKAGE / "predict" / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(errors.members, material, fractions),
         DOCS / "model-card.md": model_card(material, errors, spreads, without),
         ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, shares, is_kernels),
