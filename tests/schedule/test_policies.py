@@ -15,7 +15,7 @@ from epochcast.schedule.policies.milp import best_choices, patterns
 from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import TAKE_ANY, RollOut
-from epochcast.schedule.policies.state_arrays import arrays
+from epochcast.schedule.policies.state_arrays import arrays_of
 from epochcast.schedule.policy_contract import BrokenPolicyContract, check_policy
 from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
 from epochcast.schedule.renting import DoesNotPack, rent
@@ -69,14 +69,14 @@ def test_a_job_that_no_machine_has_just_the_gpus_for_takes_a_larger_one_for_itse
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_way_by_slack_decides_as_greedy(seed: int) -> None:
+def test_a_setting_by_slack_decides_as_greedy(seed: int) -> None:
     workload = talk(5, "overload", seed)
     live = {job.id: LiveJob(replace(job, submit_seconds=0.0)) for job in workload.jobs[: 10 + 10 * seed]}
     state = QueueState(workload.fleet, 0.0, live)
-    told = arrays(state)
-    first, way = np.empty(len(live), np.int64), RollOutSetting(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
-    roll_out(told.queue(), told.place(), way, 0.0, np.ones(len(live)), first, np.inf)
-    assert told.decision(first) == policy_named("greedy")(state)
+    arrays = arrays_of(state)
+    first, setting = np.empty(len(live), np.int64), RollOutSetting(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
+    roll_out(arrays.queue(), arrays.place(), setting, 0.0, np.ones(len(live)), first, np.inf)
+    assert arrays.decision(first) == policy_named("greedy")(state)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -64,7 +64,7 @@ def test_a_running_job_goes_on_at_the_pace_it_had_shown(store: Store) -> None:
     assert (one.choice, one.machine, one.has_run) == (GpuChoice("V100", 2), 4, True)
     assert one.left == pytest.approx(0.8 - 12 / 60)  # 30 s forecast, twice as slow
     assert state.machines[0].residents == (("a", 2),)
-    assert state.machines_made == 5
+    assert state.next_machine_number == 5
     assert state_at(store, 9999.0).live["a"].left > 0
 
 

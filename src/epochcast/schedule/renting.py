@@ -70,7 +70,7 @@ def _whole_machines(state: QueueState, decision: Decision) -> tuple[RentedMachin
     taken: dict[str, int] = {}
     for machine in found:
         taken[machine.kind.name] = taken.get(machine.kind.name, 0) + 1
-    fresh = state.machines_made
+    fresh = state.next_machine_number
     for name, choice in new:
         kind = _cheapest(state.fleet, choice.device, choice.gpus, taken, exactly=True)
         if kind is None:
@@ -228,7 +228,7 @@ def _numbered(boxes: Sequence[_RentedBox], state: QueueState) -> tuple[RentedMac
     """
     old = {machine.number: machine for machine in state.machines}
     used = {box.number for box in boxes if box.number is not None}
-    fresh = state.machines_made
+    fresh = state.next_machine_number
     found = []
     for box in boxes:
         assert box.kind is not None

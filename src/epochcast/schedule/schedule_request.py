@@ -32,8 +32,8 @@ def _moment(text: str) -> datetime:
         moment = None
     if moment is not None and moment.tzinfo is not None:
         return moment
-    here = now()
-    return here + timedelta(seconds=seconds_until(text, here, "at"))
+    current = now()
+    return current + timedelta(seconds=seconds_until(text, current, "at"))
 
 
 @dataclass(frozen=True, slots=True)

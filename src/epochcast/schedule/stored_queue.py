@@ -230,6 +230,6 @@ def live_job(kept: KeptJob, last: JobStart | None, now_at_seconds: float) -> Liv
     passed = max(0.0, now_at_seconds - kept.told_at_seconds)
     one.owed_seconds = max(0.0, kept.owed_seconds - passed)
     worked = max(0.0, passed - kept.owed_seconds)
-    one.left = max(LEAST_LEFT, kept.left - worked / one.whole_seconds(last.choice))
+    one.left = max(LEAST_LEFT, kept.left - worked / one.run_seconds(last.choice))
     one.served_gpu_seconds += passed * last.choice.gpus
     return one

@@ -73,12 +73,12 @@ class StartOrder:
     def started(self) -> dict[str, Any] | None:
         """What was written down when the job began; None where it has not."""
         try:
-            found = json.loads(self.started_file.read_text())
+            content = json.loads(self.started_file.read_text())
         except OSError:
             return None
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def make_folders(self) -> None:
         """Those of the log, of the spool and of the job itself."""

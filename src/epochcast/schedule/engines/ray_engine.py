@@ -58,7 +58,7 @@ class RayEngine:
     def start(self, order: StartOrder) -> str:
         """Submit; gives the submission's id, which is the key."""
         order.make_folders()
-        if order.key in self._known():
+        if order.key in self._submitted():
             return order.key
         pinned = {} if order.node is None else {"ray.io/node-id": order.node}
         try:
@@ -73,7 +73,7 @@ class RayEngine:
                 entrypoint_label_selector=pinned or None,
             )
         except (RuntimeError, ValueError) as error:
-            if order.key in self._known():  # it was there after all
+            if order.key in self._submitted():  # it was there after all
                 return order.key
             raise EngineRefuses(f"Ray does not take {order.job!r}: {_line(error)}") from None
         except OSError as error:
@@ -82,10 +82,10 @@ class RayEngine:
 
     def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """What the Jobs API lists."""
-        known = self._known()
-        return {order.key: _seen(known[order.key]) for order in orders if order.key in known}
+        jobs = self._submitted()
+        return {order.key: _seen(jobs[order.key]) for order in orders if order.key in jobs}
 
-    def _known(self) -> dict[str, Any]:
+    def _submitted(self) -> dict[str, Any]:
         try:
             return {job.submission_id: job for job in self._client.list_jobs() if job.submission_id}
         except (OSError, RuntimeError) as error:
@@ -107,12 +107,12 @@ class RayEngine:
     def fetch_log(self, order: StartOrder) -> None:
         """Append what is new to the file here."""
         try:
-            told: str = self._client.get_job_logs(order.key)
+            logs: str = self._client.get_job_logs(order.key)
         except RuntimeError:
             return  # its node is gone, and the log with it
         except OSError as error:
             raise self._away(error) from None
-        content = told.encode(errors="replace")
+        content = logs.encode(errors="replace")
         have = order.log.stat().st_size if order.log.exists() else 0
         if len(content) > have:
             with order.log.open("ab") as stream:
@@ -125,15 +125,15 @@ class RayEngine:
 
         wanted = set(types)
         try:
-            told = list_nodes(address=self.address, limit=10_000)
+            listed = list_nodes(address=self.address, limit=10_000)
         except (OSError, RayStateApiException) as error:
             raise self._away(error) from None
-        found = []
-        for node in told:
-            kind = next((one for one in node.resources_total if one in wanted), None)
+        nodes = []
+        for node in listed:
+            kind = next((resource for resource in node.resources_total if resource in wanted), None)
             if kind is not None:
-                found.append(EngineNode(node.node_id, kind, node.state == "ALIVE"))
-        return tuple(found)
+                nodes.append(EngineNode(node.node_id, kind, node.state == "ALIVE"))
+        return tuple(nodes)
 
     def close(self) -> None:
         """Nothing is held."""
