@@ -17,7 +17,7 @@ from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import TAKE_ANY, RollOut
 from epochcast.schedule.policies.state_arrays import arrays_of
 from epochcast.schedule.policy_contract import BrokenPolicyContract, check_policy
-from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, unchanged
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, MachineFailure, NodeType, QueueWorkload
@@ -241,7 +241,7 @@ def test_the_robust_policy_plans_with_high_ends(fleet: Fleet) -> None:
 
     def spy(state: QueueState) -> Decision:
         seen.extend(one.job.fastest_seconds for one in state.live.values())
-        return kept(state)
+        return unchanged(state)
 
     state = QueueState(fleet)
     job = queued("a", 0.0, 9.0, {1: 5.0})

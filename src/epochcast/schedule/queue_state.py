@@ -97,7 +97,7 @@ Decision = Mapping[str, GpuGrant]
 """Who runs from now on, and with what; whoever is not named waits."""
 
 
-def kept(state: QueueState) -> dict[str, GpuGrant]:
+def unchanged(state: QueueState) -> dict[str, GpuGrant]:
     """The decision that changes nothing."""
     return {live.job.id: GpuGrant(live.choice, live.alone) for live in state.live.values() if live.choice is not None}
 

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from epochcast.schedule.outcome import JobEnd, JobStay, Rental, SimulationOutcome
 from epochcast.schedule.progress import TrueProgress, catch_up, tracker_error
-from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine, dollars_per_second, kept
+from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine, dollars_per_second, unchanged
 from epochcast.schedule.renting import rent
 from epochcast.schedule.workload_jobs import Incident, QueuedJob, QueueWorkload
 
@@ -285,7 +285,7 @@ class Simulation:
         began = perf_counter()
         decision: Decision = {}
         if self.state.live:
-            decision = self.policy(self.state) if decides else kept(self.state)
+            decision = self.policy(self.state) if decides else unchanged(self.state)
         if decides:
             self._wake()
             self._outcome.decision_seconds.append(perf_counter() - began)

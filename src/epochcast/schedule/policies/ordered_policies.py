@@ -6,14 +6,15 @@ choice; only a job for which there is no such machine takes one with more. Who r
 unless the policy stops jobs: then all are placed anew at every decision.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
 from epochcast.schedule.free_gpus import FreeGpus
-from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
-from epochcast.schedule.renting import DoesNotPack, rent
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, unchanged
+from epochcast.schedule.renting import DoesNotPack, is_available, rent
 from epochcast.schedule.workload_jobs import GpuChoice, NodeType
 
 Order = Callable[[LiveJob, QueueState], float]
@@ -86,20 +87,18 @@ class WholeMachines:
 
     def __call__(self, state: QueueState) -> Decision:
         """Free machines go to the first in order."""
-        decision = kept(state)
+        decision = unchanged(state)
         used = [machine for machine in state.machines if machine.residents]
         free = state.fleet.nodes - len(used)
-        taken: dict[str, int] = {}
-        for machine in used:
-            taken[machine.kind.name] = taken.get(machine.kind.name, 0) + 1
+        rented = Counter(machine.kind.name for machine in used)
         for live in sorted(state.waiting, key=lambda live: self.order(live, state)) if free else ():
             if free < 1:
                 break
             for choice, kinds in _machines_for(state, live):
-                kind = next((k for k in kinds if k.quota is None or taken.get(k.name, 0) < k.quota), None)
+                kind = next((kind for kind in kinds if is_available(kind, rented)), None)
                 if kind is not None:
                     decision[live.job.id] = GpuGrant(choice, alone=True)
-                    taken[kind.name] = taken.get(kind.name, 0) + 1
+                    rented[kind.name] += 1
                     free -= 1
                     break
         return decision
@@ -152,7 +151,9 @@ class SharedMachines:
 
 def staying(state: QueueState, stops: bool) -> dict[str, GpuGrant]:
     """Running jobs that keep their GPUs under a policy that may stop jobs, or may not."""
-    return {name: grant for name, grant in kept(state).items() if not stops or not state.live[name].job.is_preemptible}
+    return {
+        name: grant for name, grant in unchanged(state).items() if not stops or not state.live[name].job.is_preemptible
+    }
 
 
 def open_choices(state: QueueState, live: LiveJob, resizes: bool) -> list[GpuChoice]:
