@@ -44,10 +44,9 @@ class AnswerRecord(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
-        values = {key: plain_answer(_value(self, path)) for key, path in self.json_paths.items()}
-        left_out = [key for key in self.json_optional if values[key] is None]
-        merged = {key: value for name in self.json_merged for key, value in getattr(self, name).items()}
-        return {**{key: value for key, value in values.items() if key not in left_out}, **plain_answer(merged)}
+        values = {key: plain(_value(self, path)) for key, path in self.json_paths.items()}
+        shown = {key: value for key, value in values.items() if value is not None or key not in self.json_optional}
+        return shown | {key: value for name in self.json_merged for key, value in plain(getattr(self, name)).items()}
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -55,15 +54,6 @@ class AnswerRecord(Record):
         definitions: dict[str, Any] = {}
         schema = _object_schema(cls, definitions)
         return {**schema, "$defs": definitions} if definitions else schema
-
-
-def plain_answer(value: Any) -> Any:
-    """A value as JSON has it; what has a JSON form of its own, by that."""
-    if hasattr(value, "as_dict"):
-        return value.as_dict()
-    if isinstance(value, Mapping):
-        return {str(plain(key)): plain_answer(inner) for key, inner in value.items()}
-    return [plain_answer(inner) for inner in value] if isinstance(value, list | tuple) else plain(value)
 
 
 def _value(owner: object, path: str) -> Any:

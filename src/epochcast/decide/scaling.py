@@ -263,10 +263,10 @@ def _case(
     nodes: int | None,
 ) -> Case:
     boxes = _boxes(count, gpus_per_node, nodes)
-    own = strategy_for(strategy, count, boxes)
+    chosen = strategy_for(strategy, count, boxes)
     each = batch
     if regime == "strong":
-        passes = own.replicas(count) * accumulate
+        passes = chosen.replicas(count) * accumulate
         if global_batch % passes:
             raise BadInput(
                 f"strong scaling: a batch of {global_batch} does not divide over {count} GPUs"
@@ -274,7 +274,7 @@ def _case(
                 + "; choose counts that divide it, or another batch"
             )
         each = global_batch // passes
-    return Case(count, boxes, regime, own, allreduce, each)
+    return Case(count, boxes, regime, chosen, allreduce, each)
 
 
 def _boxes(count: int, gpus_per_node: int, nodes: int | None) -> int:

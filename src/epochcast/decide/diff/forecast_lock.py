@@ -79,16 +79,16 @@ def read_lock(path: Path) -> Lock:
 
 
 def _job(locked: Locked) -> dict[str, Any]:
-    values = locked.side.as_dict()
-    forecast = values.pop("forecast")
-    layers, kernels = values.pop("layers"), values.pop("kernels")
+    side = locked.side
     return {
         "epochcast": locked.made_by.version,
         "model": locked.made_by.model,
-        **values,
-        "forecast": forecast,
-        "layers": [f"{signature} {seconds:.6g} {name}" for name, seconds, signature in layers],
-        "kernels": [f"{signature} {seconds:.6g}" for signature, seconds in sorted(kernels.items())],
+        "name": side.name,
+        "is_known": side.is_known,
+        "notes": list(side.notes),
+        "forecast": side.forecast.as_dict(),
+        "layers": [f"{layer.signature} {layer.seconds:.6g} {layer.name}" for layer in side.layers],
+        "kernels": [f"{signature} {seconds:.6g}" for signature, seconds in sorted(side.kernels.items())],
     }
 
 
@@ -99,7 +99,7 @@ def _locked(path: Path, name: str, values: Any) -> Locked:
         side = Side.from_dict(
             {
                 **values,
-                "layers": [[layer, float(seconds), signature] for signature, seconds, layer in layers],
+                "layers": [{"name": n, "seconds": float(s), "signature": signature} for signature, s, n in layers],
                 "kernels": {signature: float(seconds) for signature, seconds in kernels},
             }
         )

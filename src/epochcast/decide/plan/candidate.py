@@ -137,9 +137,9 @@ def priced(forecast: Forecast, offer: Offer) -> Forecast:
 
 def _work_seconds(forecast: Forecast, epochs: float) -> Interval:
     """Warm-up and epochs, as `forecasting.epochs.total_seconds` has it."""
-    one = forecast.epoch_seconds
-    assert one is not None  # a planned job has samples
-    return one.scaled((WARMUP_SECONDS + epochs * one.mid) / one.mid)
+    epoch = forecast.epoch_seconds
+    assert epoch is not None  # a planned job has samples
+    return epoch.scaled((WARMUP_SECONDS + epochs * epoch.mid) / epoch.mid)
 
 
 def _checkpoint_seconds(forecast: Forecast) -> float:

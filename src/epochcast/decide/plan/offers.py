@@ -189,8 +189,8 @@ def gpu_counts(text: str) -> tuple[int, ...]:
 
 
 def _in_regions(machine: Instance, patterns: Sequence[str], spot: bool) -> Instance | None:
-    prices = [one for one in machine.regions if not patterns or is_region(one.region, patterns)]
-    least = cheapest((one for one in prices if one.dollars_per_hour is not None), spot=spot)
+    prices = [price for price in machine.regions if not patterns or is_region(price.region, patterns)]
+    least = cheapest((price for price in prices if price.dollars_per_hour is not None), spot=spot)
     return None if least is None else machine.at(least)
 
 
@@ -204,7 +204,7 @@ def _check_regions(names: Sequence[str]) -> None:
 
 @remembered(4)
 def _all_regions(_state: State) -> frozenset[str]:
-    return frozenset(one.region for machine in instances() for one in machine.regions if one.region)
+    return frozenset(price.region for machine in instances() for price in machine.regions if price.region)
 
 
 def _clouds(names: Sequence[str]) -> set[str]:
