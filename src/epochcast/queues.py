@@ -95,7 +95,7 @@ class QueueView:
     """Who decides where it is run."""
 
     def timetable(self, request: ScheduleRequest, progress: Progress | None = None) -> Timetable:
-        """The queue as it will go on."""
+        """The timetable from now on."""
         request = replace(request, policy=request.policy or self.policy)
         plan = project(self.now, self.clock, request, self.rules, progress)
         return replace(
@@ -108,7 +108,7 @@ class QueueView:
 
 
 def stored_view(store: "Store", name: str, at: datetime) -> QueueView:
-    """A queue that `schedule run` works off, as the store has it."""
+    """A queue that `schedule run` runs, as the store has it."""
     from epochcast.schedule.queue_rows import ENDED
     from epochcast.schedule.stored_queue import load_queue, state_of
 

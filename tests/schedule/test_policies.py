@@ -8,7 +8,7 @@ from tests.every import every
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
-from epochcast.schedule.lower_bound import alone_dollars, keeping_bound_dollars, kept_dollars, lower_bound_dollars
+from epochcast.schedule.lower_bound import alone_dollars, keeping_bound_dollars, keeping_dollars, lower_bound_dollars
 from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 from epochcast.schedule.policies.milp import best_choices, patterns
@@ -136,8 +136,8 @@ def test_a_job_that_keeps_its_choice_pays_for_one(fleet: Fleet) -> None:
     # One GPU takes 100 s, four 40: for 70 s one begins with four and goes on with one, or keeps four.
     job = queued("a", 0.0, 70.0, {1: 100.0, 4: 40.0})
     workload = QueueWorkload(fleet, (job,))
-    assert kept_dollars(workload, job) == pytest.approx(40 * 0.004)
-    assert alone_dollars(workload, job) < kept_dollars(workload, job)
+    assert keeping_dollars(workload, job) == pytest.approx(40 * 0.004)
+    assert alone_dollars(workload, job) < keeping_dollars(workload, job)
     assert keeping_bound_dollars(replace(workload, failures=(MachineFailure(1.0),))) is None
 
 

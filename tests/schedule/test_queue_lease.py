@@ -28,7 +28,7 @@ def test_a_second_scheduler_is_refused_until_the_first_lets_go(store: Store) -> 
     save_queue(store, "q", a_queue())
     first, before = take_queue(store, "q", "local", "fifo")
     assert before is None
-    with pytest.raises(QueueHeld, match=rf"is being worked off by process {os.getpid()} on "):
+    with pytest.raises(QueueHeld, match=rf"is run by process {os.getpid()} on "):
         take_queue(store, "q", "local", "fifo")
     first.release()
     take_queue(store, "q", "local", "fifo")
@@ -65,7 +65,7 @@ def test_jobs_that_run_on_one_engine_are_not_left_for_another(store: Store) -> N
         JobStart("a", 1, "k", V2, 0, 5.0), StoredMachine(0, load_queue(store, "q").fleet.types[0], "n1", 5.0)
     )
     held.release()
-    with pytest.raises(QueueHeld, match="jobs of the queue 'q' run on slurm; go on with --engine slurm"):
+    with pytest.raises(QueueHeld, match="jobs of the queue 'q' run on slurm; continue with --engine slurm"):
         take_queue(store, "q", "local", "fifo")
 
 

@@ -89,14 +89,14 @@ class JobLauncher:
     # ---- starting ------------------------------------------------------------------------------------
 
     def begin(self, queue: StoredQueue, start: JobStart, new: StoredMachine | None, now: float) -> None:
-        """Start a job: written down first, then asked for, then acknowledged."""
+        """Start a job: recorded first, then asked for, then acknowledged."""
         stored = queue.jobs[start.job]
         owed = (stored.job.restart_seconds if start.attempt > 1 else 0.0) + (new.kind.boot_seconds if new else 0.0)
         self.held.put_start(start, new, state=RUNNING, told_at_seconds=now, owed_seconds=owed, reason=None)
         self.ask(self.held.read(), start, "started", now)
 
     def ask(self, queue: StoredQueue, start: JobStart, event: str, now: float) -> None:
-        """Ask the engine for a start that is written down."""
+        """Ask the engine for a recorded start."""
         order = self.order(queue, start)
         try:
             engine_id = self.engine.start(order)
@@ -134,7 +134,7 @@ class JobLauncher:
     # ---- looking -------------------------------------------------------------------------------------
 
     def look(self, queue: StoredQueue, now: float) -> bool:
-        """Compare what is written down with what the engine says; whether anything ended."""
+        """Compare the recorded starts with those of the engine; whether anything ended."""
         starts = queue.open_starts()
         orders = {job: self.order(queue, start) for job, start in starts.items()}
         states = self.engine.look(list(orders.values())) if orders else {}
@@ -191,7 +191,7 @@ class JobLauncher:
     # ---- ends ----------------------------------------------------------------------------------------
 
     def over(self, queue: StoredQueue, start: JobStart, seen: StartState, now: float) -> None:
-        """A start is over: the job has ended, goes on later, or has failed for good."""
+        """A start is over: the job has ended, continues later, or has failed for good."""
         stored = queue.jobs[start.job]
         watched = self._watched(queue, start, self.order(queue, start))
         watched.look(stored, now)
@@ -228,7 +228,7 @@ class JobLauncher:
         self.tell(SchedulerEvent(now, end, _line(start.job, end, state, left, reason), start.job, details))
 
     def _left_after(self, stored: StoredJob, start: JobStart, end: str, sight: LogProgress | None, now: float) -> float:
-        """What is left. Who did not end on our wish lost, in the mean, half of what lies between two checkpoints."""
+        """The fraction left. A start that was not stopped by us lost half a checkpoint interval, on average."""
         left = live_job(stored, start, now).left if sight is None else sight.left
         if sight is None and start.engine_id is None:
             left = stored.left_fraction

@@ -49,10 +49,10 @@ def keeping_bound_dollars(workload: QueueWorkload) -> float | None:
     """No policy that stops and resizes nobody pays less, besides the bound for all; None where machines may fail."""
     if workload.failures or any(kind.interruptions_per_hour > 0 for kind in workload.fleet.types):
         return None
-    return sum(kept_dollars(workload, job) for job in workload.jobs)
+    return sum(keeping_dollars(workload, job) for job in workload.jobs)
 
 
-def kept_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
+def keeping_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
     """The least a job pays that keeps one choice, if every machine is free for it."""
     in_time = job.deadline_seconds - job.submit_seconds
     run_seconds = {c: workload.run_seconds(job, c) for c in job.seconds if workload.fleet.holds(c)}

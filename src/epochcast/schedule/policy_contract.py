@@ -42,7 +42,7 @@ class _Watched:
             if placed.choice not in job.seconds or not state.fleet.holds(placed.choice):
                 raise BrokenPolicyContract(f"{name!r} runs on {placed.choice}, on which it does not fit")
             if not self.may_resize and state.live[name].last_choice not in (None, placed.choice):
-                raise BrokenPolicyContract(f"{name!r} goes on with {placed.choice}, which it must not")
+                raise BrokenPolicyContract(f"{name!r} continues with {placed.choice}, which it must not")
         for live in state.running:
             after = decision.get(live.job.id)
             keeps = not self.may_stop or not live.job.is_preemptible

@@ -2,7 +2,7 @@
 
 A job's account is brought up to date when somebody looks (`catch_up`), not at every event: most events are about other
 jobs. Who only believes a forecast counts down by it. With re-estimation the fraction done is known, and the pace is
-observed with an error that shrinks as the run goes on:
+observed with an error that shrinks during the run:
 
     observed = true pace · exp(e · (1 − fraction done))        |e| log-normal, either sign
 

@@ -1,4 +1,4 @@
-"""From a queue now to its timetable: the policy goes on deciding, over many draws of what runs really take.
+"""From a queue now to its timetable: the policy decides on, over many draws of the true run times.
 
 The plan itself is the policy with every forecast right. Around it the same policy plays the queue to its end for every
 draw of the true run times (`runtime_draws`), sees the forecasts, and corrects them once a job runs. The k-th smallest

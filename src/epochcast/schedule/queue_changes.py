@@ -1,6 +1,6 @@
 """Changes to a stored queue by anybody, whether a scheduler holds it or not: add jobs, and cancel them.
 
-A job is cancelled by a wish that is written down; who holds the queue sees it at the next look. A job that runs is
+A request to cancel a job is recorded; the scheduler of the queue sees it at the next look. A job that runs is
 asked to save itself and stop (SIGTERM), and killed when its grace is over. Where no scheduler works on the queue, a job
 that waits is cancelled at once, and one that was left running when the next scheduler comes.
 """

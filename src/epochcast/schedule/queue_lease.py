@@ -28,7 +28,7 @@ HELD_SECONDS = 60.0
 
 
 class QueueHeld(EpochcastError):
-    """Another scheduler works the queue off."""
+    """Another scheduler runs the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +135,11 @@ def take_queue(
         if is_held(row.holder, row.held_until_seconds, now):
             host, pid, *_ = row.holder.split(":")
             raise QueueHeld(
-                f"the queue {name!r} is being worked off by process {pid} on {host}; end that one first, "
+                f"the queue {name!r} is run by process {pid} on {host}; stop that scheduler first, "
                 f"or wait {row.held_until_seconds - now:.0f} s if it is gone"
             )
         if row.engine not in (None, engine) and _has_open_starts(connection, row.id):
-            raise QueueHeld(f"jobs of the queue {name!r} run on {row.engine}; go on with --engine {row.engine}")
+            raise QueueHeld(f"jobs of the queue {name!r} run on {row.engine}; continue with --engine {row.engine}")
         values = {"holder": holder, "held_until_seconds": now + held_seconds, "engine": engine, "policy": policy}
         connection.execute(update(queues).where(queues.c.id == row.id).values(**values))
     return HeldQueue(store, name, row.id, row.key, holder, held_seconds), row.engine

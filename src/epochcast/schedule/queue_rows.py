@@ -16,7 +16,7 @@ from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJ
 WAITING, RUNNING, ENDED, FAILED, CANCELLED = "waiting", "running", "ended", "failed", "cancelled"
 """States of a job: a job that is being stopped is running until it has let go of its GPUs."""
 ASKED, STARTED, STOPPING, OVER = "asked", "running", "stopping", "over"
-"""States of a start: `asked` is written down and the engine has perhaps not heard of it."""
+"""States of a start: `asked` is recorded, and the engine may not know of it yet."""
 FINISHED, STOPPED, BROKE, LOST = "finished", "stopped", "failed", "lost"
 """Ends of a start: as planned, on our wish, by itself, or with its machine."""
 # The usual pace counts this many jobs more, at the pace of their forecasts: a single job says little.

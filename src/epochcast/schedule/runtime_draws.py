@@ -30,7 +30,7 @@ from epochcast.schedule.workload_jobs import GpuChoice
 TrueSeconds = dict[str, dict[GpuChoice, float]]
 
 # Nobody has measured enough jobs on enough devices at once to fit these; with both at 0 the ends of a queue, in which
-# errors of many jobs cancel, would be told too surely.
+# errors of many jobs cancel, would have too narrow intervals.
 SHARED_BY_JOB = 0.5
 SHARED_BY_DEVICE = 0.25
 

@@ -143,7 +143,7 @@ class Scheduler:
             if target is None:
                 self.launcher.stop(queue, start, "preempted", now)
             elif target.placed.choice != start.choice:
-                self.launcher.stop(queue, start, f"it goes on with {target.placed.choice}", now)
+                self.launcher.stop(queue, start, f"resized to {target.placed.choice}", now)
             elif self._number(target) != start.machine:
                 self.launcher.stop(queue, start, "moved to another machine", now)
 

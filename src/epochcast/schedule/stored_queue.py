@@ -104,7 +104,7 @@ def queue_names(store: Store) -> list[str]:
 
 
 def load_queue(store: Store, name: str) -> StoredQueue:
-    """A queue as it was last written down."""
+    """A queue as it was last recorded."""
     with store.snapshot() as connection:
         return read_queue_rows(connection, name)
 

@@ -16,7 +16,7 @@ from epochcast.decide.diff.change_limits import ChangeLimits
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.forecast_lock import Lock
-from epochcast.decide.diff.forecast_provenance import made_by
+from epochcast.decide.diff.forecast_provenance import own_provenance
 from epochcast.decide.diff.revisions import Repository
 from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_for
 from epochcast.errors import BadInput
@@ -66,8 +66,8 @@ class DiffSession:
         notes: tuple[str, ...] = ()
         if not locked.is_ours:
             notes = (
-                f"{path.name} was written by {locked.made_by}, this is {made_by()}: the difference may be of epochcast "
-                "and not of the job, so limits are not checked; renew it with --accept where the accepted code is",
+                f"{path.name} was written by {locked.provenance}, this is {own_provenance()}: the difference may be of "
+                "epochcast and not of the job, so limits are not checked; renew it with --accept where the accepted code is",
             )
         head = replace(self.now(reference), name=f"{reference} now")
         return Diff(base, head, self.allowed, notes, is_comparable=locked.is_ours)
