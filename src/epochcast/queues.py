@@ -98,13 +98,8 @@ class QueueView:
         """The timetable from now on."""
         request = replace(request, policy=request.policy or self.policy)
         plan = project(self.now, self.clock, request, self.rules, progress)
-        return replace(
-            plan,
-            refused=self.refused,
-            notes=(*self.notes, *plan.notes),
-            commands=self.commands,
-            past=self.past,
-        )
+        notes = (*self.notes, *plan.notes)
+        return replace(plan, refused=self.refused, notes=notes, commands=self.commands, past=self.past)
 
 
 def stored_view(store: "Store", name: str, at: datetime) -> QueueView:

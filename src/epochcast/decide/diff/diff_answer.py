@@ -18,28 +18,9 @@ from epochcast.decide.diff.paired_interval import differing, independent_change,
 from epochcast.interval import Interval
 
 _SETTINGS = (
-    "device",
-    "gpus",
-    "nodes",
-    "strategy",
-    "precision",
-    "weights",
-    "offload",
-    "optimizer",
-    "mode",
-    "framework",
-    "attention",
-    "compile",
-    "batch_per_gpu",
-    "global_batch",
-    "accumulate",
-    "augment",
-    "lora",
-    "dataset",
-    "samples",
-    "epochs",
-    "sequence_length",
-    "dollars_per_hour",
+    *("device", "gpus", "nodes", "strategy", "precision", "weights", "offload", "optimizer", "mode", "framework"),
+    *("attention", "compile", "batch_per_gpu", "global_batch", "accumulate", "augment", "lora", "dataset", "samples"),
+    *("epochs", "sequence_length", "dollars_per_hour"),
 )
 
 

@@ -67,7 +67,8 @@ class DiffSession:
         if not locked.is_ours:
             notes = (
                 f"{path.name} was written by {locked.provenance}, this is {own_provenance()}: the difference may be of "
-                "epochcast and not of the job, so limits are not checked; renew it with --accept where the accepted code is",
+                "epochcast and not of the job, so limits are not checked; renew it with --accept where the accepted "
+                "code is",
             )
         head = replace(self.now(reference), name=f"{reference} now")
         return Diff(base, head, self.allowed, notes, is_comparable=locked.is_ours)

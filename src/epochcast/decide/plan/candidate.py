@@ -36,17 +36,8 @@ class Candidate(AnswerRecord):
     checkpoint_interval_seconds: float | None = None
 
     json_paths: ClassVar[Mapping[str, str]] = paths(
-        "strategy",
-        "batch_per_gpu",
-        "global_batch",
-        "epochs",
-        "what_if",
-        "total_seconds",
-        "dollars",
-        "interruptions",
-        "checkpoint_interval_seconds",
-        "input_fraction",
-        "host_note",
+        *("strategy", "batch_per_gpu", "global_batch", "epochs", "what_if", "total_seconds", "dollars"),
+        *("interruptions", "checkpoint_interval_seconds", "input_fraction", "host_note"),
         offer="offer.instance.name",
         cloud="offer.instance.cloud",
         region="offer.instance.region",

@@ -38,14 +38,8 @@ def gains(
             if changed is None:
                 rows.append(Gain(option, value, None, None, _reason(choice, refusals)))
                 continue
-            rows.append(
-                Gain(
-                    option,
-                    value,
-                    changed.total_seconds.mid / base.total_seconds.mid,
-                    changed.dollars.mid / base.dollars.mid,
-                )
-            )
+            seconds_ratio = changed.total_seconds.mid / base.total_seconds.mid
+            rows.append(Gain(option, value, seconds_ratio, changed.dollars.mid / base.dollars.mid))
     return tuple(rows)
 
 
