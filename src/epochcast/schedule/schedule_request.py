@@ -24,6 +24,7 @@ ENGINES = ("local", "ray", "slurm")
 
 _EVERY = "Decide at least this often, like 10min, besides at events."
 _SEED = "Seed for random draws [default: 0]."
+_period = partial(option, unit="seconds", above=0, parse=partial(parse_seconds, unit="s"))
 
 
 def _moment(text: str) -> datetime:
@@ -107,24 +108,10 @@ class RunQueueRequest:
     name: str | None = option(None, "Name of the queue in the store [default: the file's].")
     policy: str = option(DEFAULT_POLICY, "Scheduling policy, see `epochcast schedule policies`.")
     keep_running: bool = option(False, "Never preempt or resize a running job.")
-    every_seconds: float = option(
-        30.0,
-        "Reschedule at least this often, and at every event.",
-        flag="--every",
-        unit="seconds",
-        above=0,
-        parse=partial(parse_seconds, unit="s"),
-        default_text="30s",
+    every_seconds: float = _period(
+        30.0, "Reschedule at least this often, and at every event.", flag="--every", default_text="30s"
     )
-    look_seconds: float = option(
-        2.0,
-        "Poll the engine this often.",
-        flag="--look",
-        unit="seconds",
-        above=0,
-        parse=partial(parse_seconds, unit="s"),
-        default_text="2s",
-    )
+    look_seconds: float = _period(2.0, "Poll the engine this often.", flag="--look", default_text="2s")
     address: str | None = option(None, "Ray's dashboard, like http://head:8265.")
     sbatch: str = option("", "Extra options for sbatch, like '--partition=gpu'.")
     stay: bool = option(False, "Wait for more jobs when all have finished.")
