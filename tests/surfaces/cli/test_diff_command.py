@@ -132,7 +132,7 @@ def test_a_lock_of_another_epochcast_is_told_and_no_limit_is_checked(
 ) -> None:
     locked(command, repository)
     for module in ("forecast_lock", "diff_compare"):
-        monkeypatch.setattr(f"epochcast.decide.diff.{module}.provenance", lambda: Provenance("99.0", "abc"))
+        monkeypatch.setattr(f"epochcast.decide.diff.{module}.own_provenance", lambda: Provenance("99.0", "abc"))
     ran = command("diff job:small --lock --max-time-increase 5%")
     assert ran.code == 5
     assert "the difference may be of epochcast and not of the job" in " ".join(ran.out.split())
