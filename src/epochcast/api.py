@@ -30,7 +30,7 @@ from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_compare import DiffSession
 from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.decide.diff.diff_side import Side, side_of
-from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_for
 from epochcast.decide.plan.plan_answer import Plan, planned
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.scaling import Case, Scaling, cases, scaled
@@ -288,7 +288,7 @@ def diff(
 
     def side(model: object) -> Side:
         if isinstance(model, str) and model.startswith(JOB):
-            return side_asked(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
+            return side_for(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
         forecast_of_side = _forecast(diff, model, options, () if isinstance(model, Job) else config, session)
         return side_of(model if isinstance(model, str) else forecast_of_side.model, forecast_of_side)
 

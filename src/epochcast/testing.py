@@ -12,7 +12,7 @@ from typing import Any
 
 from epochcast import api
 from epochcast.base.options import checked
-from epochcast.decide.diff.side_reference import JOB, DiffQuestion, job_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, job_for
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
@@ -61,7 +61,7 @@ def assert_forecast(
 
 def _forecast(job: object, options: dict[str, Any], session: Session | None) -> Forecast:
     if isinstance(job, str) and job.startswith(JOB):
-        found, where, _ = job_asked(job, DiffQuestion(options))
+        found, where, _ = job_for(job, DiffQuestion(options))
         session = session or Session()
         return forecast_job(found, placement_of(where, found, session), session)
     config = None if isinstance(job, Job) else ()

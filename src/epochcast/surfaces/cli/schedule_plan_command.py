@@ -139,7 +139,7 @@ def _view(
     queue: Path | None, run: str | None, at: "datetime", error: float | None, database: str | None
 ) -> "QueueView":
     """The queue of a file, or one of the store."""
-    from epochcast.queues import find_queue_file, kept_view, read_queue
+    from epochcast.queues import find_queue_file, read_queue, stored_view
 
     if run is None:
         with progress_bar("forecasting") as progress:
@@ -153,7 +153,7 @@ def _view(
     if store is None:
         raise BadInput(f"no queue called {run!r}: there is no store yet at {shown_url(database_url(database))}")
     with store:
-        return kept_view(store, run, at)
+        return stored_view(store, run, at)
 
 
 def _timetable(request: ScheduleRequest, queue: Path | None, run: str | None, database: str | None) -> "Timetable":

@@ -60,7 +60,7 @@ def _queue_row(line: TimetableRow, answer: Timetable) -> list[str]:
         "" if is_unknown else _time(line.start.mid, answer),
         "" if line.state == RUNNING else "sure" if line.start.low == line.start.high else _between(line.start, answer),
         _time(line.end.high, answer),
-        "" if line.wait is None else ", ".join(line.wait.holders) or line.wait.what,
+        "" if line.wait is None else ", ".join(line.wait.holders) or line.wait.resource,
     ]
 
 
@@ -150,11 +150,11 @@ def _waited(line: TimetableRow, answer: Timetable) -> str:
     assert wait is not None
     until = _time(wait.until_seconds, answer)
     if not wait.holders:
-        return f"{wait.what}, until {until}"
+        return f"{wait.resource}, until {until}"
     who = ", ".join(wait.holders)
-    if line.stays and wait.what == str(line.stays[0].choice):
-        return f"{wait.what}, which {who} {'has' if len(wait.holders) == 1 else 'have'} until {until}"
-    return f"{wait.what} ({who}), until {until}"
+    if line.stays and wait.resource == str(line.stays[0].choice):
+        return f"{wait.resource}, which {who} {'has' if len(wait.holders) == 1 else 'have'} until {until}"
+    return f"{wait.resource} ({who}), until {until}"
 
 
 def _notes(answer: Timetable) -> Notes:

@@ -20,11 +20,11 @@ _NOT_HERE = ("command", "folder", "log", "env", "checkpoint_folder", "job")
 def kept_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A queue of the store as it would go on from now."""
     from epochcast.observe.store.store_opening import open_store
-    from epochcast.queues import kept_view
+    from epochcast.queues import stored_view
     from epochcast.schedule.schedule_request import ScheduleRequest
 
     with open_store(asked["database"]) as store:
-        view = kept_view(store, str(asked["name"]), datetime.now().astimezone())
+        view = stored_view(store, str(asked["name"]), datetime.now().astimezone())
     return view.timetable(ScheduleRequest(draws=DRAWS)).as_dict()
 
 
