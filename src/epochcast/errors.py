@@ -133,6 +133,14 @@ class MissingUnit(BadInput):
         self.text, self.example = text, example
 
 
+class InvalidOption(BadInput):
+    """A value that an option cannot have. `problem` follows the name of the option: " must be …" or ": …"."""
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option}{problem}")
+        self.problem = problem
+
+
 class InvalidField(BadInput):
     """A value that a field of a record cannot have: which record, which field, what was given, what is allowed."""
 

@@ -213,7 +213,8 @@ def _with_flags(line: str) -> str:
     """The library names a parameter in backticks; here it is a flag: `input_shape` becomes --input."""
     if "`" not in line:
         return line
-    from epochcast.surfaces.cli.job_flags import JOB_FLAGS, PLACE_FLAGS, REQUEST_FLAGS
+    from epochcast.surfaces.cli.job_flags import JOB_FLAGS, PLACE_FLAGS
+    from epochcast.surfaces.cli.request_flags import REQUEST_FLAGS
 
     flags = {name: one.command_flag for name, one in {**JOB_FLAGS, **PLACE_FLAGS}.items()} | REQUEST_FLAGS
     return re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), line)

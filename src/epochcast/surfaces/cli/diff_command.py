@@ -9,7 +9,7 @@ import typer
 from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.errors import BadInput, OverLimit
 from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
-from epochcast.surfaces.cli.job_flags import GivenOptions, options_command
+from epochcast.surfaces.cli.job_flags import TypedOptions, options_command
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff
@@ -24,7 +24,7 @@ NOT_COMPARABLE = 5
     request=DiffRequest,
 )
 def diff(
-    given: GivenOptions,
+    given: TypedOptions,
     request: DiffRequest,
     base: Annotated[
         str | None,
