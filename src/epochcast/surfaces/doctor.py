@@ -10,14 +10,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from epochcast.base.documents import parse_json, unzipped
+from epochcast.base.record import Record
 from epochcast.describe.capture.capture_cache import folder as cache_folder
 from epochcast.errors import EpochcastError, install_command
 from epochcast.hardware.instance import Instance
@@ -50,12 +51,13 @@ _BOUND = re.compile(r"(>=|<=|==|>|<)\s*([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class Package(Record):
     """A package of an extra: `wanted` like ">=2.4"; `installed` is its version, None where it is not installed."""
 
     name: str
     wanted: str
     installed: str | None
+    json_also: ClassVar[tuple[str, ...]] = ("fits",)
 
     @property
     def fits(self) -> bool:
@@ -67,11 +69,12 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(Record):
     """A group of optional packages, as in pip install '.[NAME]'."""
 
     name: str
     packages: tuple[Package, ...]
+    json_also: ClassVar[tuple[str, ...]] = ("install",)
 
     @property
     def missing(self) -> tuple[Package, ...]:
@@ -123,7 +126,7 @@ class ShippedModel:
 
 
 @dataclass(frozen=True)
-class DoctorReport:
+class DoctorReport(Record):
     """The whole report. `other_packages` are names and versions of packages that are used where they are installed."""
 
     version: str
@@ -137,19 +140,6 @@ class DoctorReport:
     models: tuple[ShippedModel, ...]
     blas_threads: int | None
     problems: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """As one JSON object."""
-        body = asdict(self)
-        body["extras"] = [
-            {
-                "name": extra.name,
-                "packages": [{**asdict(package), "fits": package.fits} for package in extra.packages],
-                "install": extra.install,
-            }
-            for extra in self.extras
-        ]
-        return body
 
 
 def examine(version: str, here: Path, today: date) -> DoctorReport:
