@@ -204,7 +204,7 @@ class Attempt:
     Reports up to `thinned_step` were joined: a later report of such a step is not taken in again.
     """
 
-    run_id: int
+    run_id: int = json_hidden()
     attempt: int
     state: str = "running"
     engine: str | None = None

@@ -17,18 +17,6 @@ _OPTIONS = (
     *(name for name, one in JOB_FLAGS.items() if one.group in ("model", "recipe", "framework")),
     *(name for name in PLACE_FLAGS if name not in ("dollars_per_gpu_hour", "gemm_seconds")),
 )
-_MEMORY_KEYS = (
-    "device",
-    "batch_per_gpu",
-    "peak_bytes",
-    "peak_breakdown",
-    "peak_op",
-    "allocated_bytes",
-    "reserved_bytes",
-    "memory_bytes",
-    "fits",
-    "memory_verdict",
-)
 
 
 @job_command(
@@ -52,6 +40,7 @@ def inspect(
     """List the layers of a model. Shows shapes, parameters, activations, FLOPs, bytes, receptive field."""
     from epochcast import api
     from epochcast.describe.capture.model_comparison import compare_models
+    from epochcast.predict.forecast.forecast import MEMORY_KEYS
 
     asks_memory = arguments.options.get("device") is not None
     given = arguments.options if asks_memory else arguments.without(*arguments.read)
@@ -81,7 +70,7 @@ def inspect(
     if step is not None:
         forecast = step.as_dict()
         remedies = [remedy.as_dict() for remedy in step.details.remedies()]
-        body["memory"] = {**{key: forecast[key] for key in _MEMORY_KEYS}, "would_fit": remedies}
+        body["memory"] = {**{key: forecast[key] for key in MEMORY_KEYS}, "would_fit": remedies}
     if plot is not None and step is not None:
         from epochcast.surfaces.charts import memory_timeline, save_chart
 

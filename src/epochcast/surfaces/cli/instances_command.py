@@ -1,11 +1,11 @@
 """`epochcast instances`: machines and prices; `import` reads SkyPilot's catalogue, `add` takes one's own."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcast.base.record import plain
 from epochcast.surfaces.cli.command_line import NAMES, Json, Wide, app, show
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def import_files(
             "files": [str(path) for path in found.paths],
             "instances": len(found.machines),
             "reasons": reasons,
-            "skipped": [asdict(one) for one in found.skipped],
+            "skipped": plain(found.skipped),
         },
         as_json,
         view,
@@ -175,6 +175,4 @@ def _told(
 
 def _entry(machine: "Instance") -> dict[str, Any]:
     """A machine as JSON, its regions as a list."""
-    entry = asdict(machine)
-    del entry["price_cells"]
-    return entry | {"regions": [asdict(one) for one in machine.regions]}
+    return {**plain(machine), "regions": plain(machine.regions)}

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcast.base.record import plain
 from epochcast.surfaces.cli.command_line import FORECASTS, Json, Wide, app, show
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.help_groups import GroupedCommand
@@ -95,12 +96,10 @@ def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
 
         return render.run(run, attempts, rows)
 
-    from dataclasses import asdict
-
     answer = {
         **run.as_dict(),
         "options": None if job is None else dict(job.job),
-        "attempts": [{key: value for key, value in asdict(one).items() if key != "run_id"} for one in attempts],
+        "attempts": plain(attempts),
         "observations": rows,
         "progress": None if run.standing is None else run.standing.as_dict(),
     }
