@@ -198,11 +198,11 @@ def _checked_type(hint: Any) -> Any:
 def check_fields(value: Any, options: Iterable[Option]) -> None:
     """Give every field of a new frozen value its own type, or refuse it."""
     for option in options:
-        given = getattr(value, option.name)
-        if given is option.default:
+        current = getattr(value, option.name)
+        if current is option.default:
             continue
-        checked = option.check(given)
-        if checked is not given:
+        checked = option.check(current)
+        if checked is not current:
             object.__setattr__(value, option.name, checked)
 
 
@@ -211,15 +211,15 @@ def checked(name: str, kind: Any, value: Any, **limits: Any) -> Any:
     return Option(name, kind, None, "", **limits).check(value)
 
 
-def check_mapping(what: str, values: object) -> None:
+def check_mapping(name: str, values: object) -> None:
     """Refuse what is no dictionary."""
     if not isinstance(values, Mapping):
-        raise BadInput(f"{what} must be a dictionary, got {values!r}")
+        raise BadInput(f"{name} must be a dictionary, got {values!r}")
 
 
-def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+def check_names(option_names: Iterable[str], known_names: Iterable[str]) -> None:
     """Refuse the first name that no option has."""
-    names = list(known)
-    for name in given:
+    names = list(known_names)
+    for name in option_names:
         if name not in names:
             raise UnknownOption(name, names)

@@ -135,8 +135,8 @@ def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     for item, key in _items(cls):
         if _is_required(item) and key not in values:
             raise InvalidField(_words(cls), key, None, "given")
-    given = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
-    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in given})
+    named_values = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
+    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in named_values})
 
 
 def _check_version(cls: type[Record], values: Mapping[str, Any]) -> None:
@@ -187,8 +187,8 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
 @remembered(MOST_RECORDS)
 def _sources(cls: type[Record]) -> tuple[tuple[str, str], ...]:
     """Every key but the version, with the attribute that it shows."""
-    own = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
-    return (*own, *((name, name) for name in cls.json_also))
+    of_fields = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
+    return (*of_fields, *((name, name) for name in cls.json_also))
 
 
 @remembered(MOST_RECORDS)

@@ -72,7 +72,7 @@ class ZooModel(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class HubModel(Record):
+class ListedHubModel(Record):
     """A model of the Hub that has a name of its own; `model` is what stands for it."""
 
     id: str
@@ -100,7 +100,7 @@ class CheckedJob(Record):
 
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
 _WARNINGS = {"warnings": list[str]}
-_SETUP = {api.Forecast: SETUP}
+_SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
 _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
 
 ANSWERS: Mapping[str, AnswerShape] = {
@@ -149,7 +149,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "jobs": AnswerShape(keys={"file": str, "jobs": list[CheckedJob]}),
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
     "links": AnswerShape(keys={"links": list[Link]}),
-    "models": AnswerShape(keys={"models": list[ZooModel], "hub": list[HubModel]}),
+    "models": AnswerShape(keys={"models": list[ZooModel], "hub": list[ListedHubModel]}),
     "plan": AnswerShape(api.Plan, optional=_HANDED_OVER, parts={api.Forecast: ("precision", "optimizer", *SETUP)}),
     "runs": AnswerShape(keys={"database": str, "runs": list[RunRow]}),
     "runs NAME": AnswerShape(

@@ -142,8 +142,8 @@ class DoctorReport(Record):
     problems: tuple[str, ...]
 
 
-def examine(version: str, here: Path, today: date) -> DoctorReport:
-    """The report for code of this version. A job file is searched in `here` and above; ages are those of `today`."""
+def examine(version: str, folder: Path, today: date) -> DoctorReport:
+    """The report for code of this version. A job file is searched in `folder` and above; ages are those of `today`."""
     extras, problems = _extras(version)
     folders = (_profiles(), _captures())
     prices = _prices(instances(), today)
@@ -154,7 +154,7 @@ def examine(version: str, here: Path, today: date) -> DoctorReport:
         extras=extras,
         other_packages={name: installed_version for name in _USED_IF_THERE if (installed_version := installed(name))},
         folders=folders,
-        job_file=_job_file(here),
+        job_file=_job_file(folder),
         store=store,
         prices=prices,
         models=tuple(_shipped_models()),
@@ -197,8 +197,10 @@ def extra_with(module: str) -> str | None:
     """The smallest of our extras for users that brings a module; None where none does."""
     extras, _ = _extras("")
     package = _DISTRIBUTIONS.get(module, module)
-    having = [one for one in extras if one.name not in _DEVELOPERS and package in {each.name for each in one.packages}]
-    return min(having, key=lambda one: len(one.packages)).name if having else None
+    having = [
+        extra for extra in extras if extra.name not in _DEVELOPERS and package in {each.name for each in extra.packages}
+    ]
+    return min(having, key=lambda extra: len(extra.packages)).name if having else None
 
 
 def extras_of(names: Iterable[str], requirements: Iterable[str]) -> tuple[Extra, ...]:
@@ -324,8 +326,8 @@ def _folder_problems(folders: Iterable[Folder]) -> Iterator[str]:
             yield f"{folder.what} cannot be saved: {folder.path} is not writable"
 
 
-def _job_file(here: Path) -> str | None:
-    start = here.absolute()
+def _job_file(start: Path) -> str | None:
+    start = start.absolute()
     return next((str(folder / JOB_FILE) for folder in (start, *start.parents) if (folder / JOB_FILE).is_file()), None)
 
 

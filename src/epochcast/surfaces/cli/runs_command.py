@@ -63,9 +63,9 @@ def _wanted(
     from epochcast.observe.store.store_rows import STATES
     from epochcast.units import parse_seconds
 
-    for one in states:
-        if one not in STATES:
-            raise UnknownName("state of a run", one, STATES)
+    for state in states:
+        if state not in STATES:
+            raise UnknownName("state of a run", state, STATES)
     return RunFilter(
         states=states,
         job_name=job,
@@ -76,13 +76,13 @@ def _wanted(
     )
 
 
-def _listed(where: str, found: "list[RunRow]", as_json: bool, wide: bool) -> int:
+def _listed(where: str, rows: "list[RunRow]", as_json: bool, wide: bool) -> int:
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.runs(where, found)
+        return render.runs(where, rows)
 
-    show({"database": where, "runs": [run.as_dict() for run in found]}, as_json, view, wide=wide)
+    show({"database": where, "runs": [run.as_dict() for run in rows]}, as_json, view, wide=wide)
     return 0
 
 

@@ -28,7 +28,7 @@ async def models(caller: Reader, search: Annotated[str, Query(max_length=100)] =
 
     wanted = search.casefold()
     rows = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
-    rows += [{"name": name, "title": f"{one.parameters:,} parameters"} for name, one in HUB.items()]
+    rows += [{"name": name, "title": f"{hub_model.parameters:,} parameters"} for name, hub_model in HUB.items()]
     return JSONResponse({"models": [row for row in rows if wanted in f"{row['name']} {row['title']}".casefold()]})
 
 
@@ -68,7 +68,7 @@ async def options(caller: Reader, verb: str) -> Response:
     if verb not in VERBS:
         return problem(HTTPStatus.NOT_FOUND, f"no verb called {verb[:50]!r}; known: {', '.join(VERBS)}")
     schema = VERBS[verb].schema()["properties"]
-    listed = [{"name": name, "group": one.group, **schema[name]} for name, one in VERBS[verb].options.items()]
+    listed = [{"name": name, "group": option.group, **schema[name]} for name, option in VERBS[verb].options.items()]
     return JSONResponse({"verb": verb, "options": listed})
 
 
