@@ -214,8 +214,7 @@ def scaling(
         accumulate=job.accumulate,
         allreduce=terms.allreduce,
         strategy=where.strategy,
-        gpus_per_node=terms.gpus_per_node
-        or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
+        gpus_per_node=terms.gpus_per_node or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
         nodes=terms.nodes,
     )
     is_across = any(case.nodes > 1 for case in compared)

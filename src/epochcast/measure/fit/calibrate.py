@@ -20,12 +20,12 @@ interval before / 1.645 and ν = 5, the weight of the prior in rows; the spread 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from epochcast.base.record import Record, json_hidden
+from epochcast.base.record import HIDDEN, Record
 from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.graph.precision import PRECISIONS, SINGLE_ROUNDED, find_precision
 from epochcast.describe.graph.trace import CLASSES
@@ -67,7 +67,7 @@ class ScaleCorrection(Record):
     """A fitted correction of the model, with its error on all rows and on rows that were left out of the fit."""
 
     name: str
-    factors: tuple[float, ...] = json_hidden()
+    factors: tuple[float, ...] = field(metadata=HIDDEN)
     mape: float
     loo_mape: float
 

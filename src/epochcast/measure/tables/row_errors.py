@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
 
-from epochcast.base.record import Record, json_hidden, json_name
+from epochcast.base.record import Record, json_hidden, json_key
 from epochcast.errors import BadInput, EpochcastError, NoBuilder
 
 
@@ -15,7 +15,7 @@ from epochcast.errors import BadInput, EpochcastError, NoBuilder
 class FailedRow(Record):
     """A row that cannot be forecast, and why. Of its error the texts are kept: tables may have a million rows."""
 
-    row_index: int = json_name("row")
+    row_index: int = field(metadata=json_key("row"))
     model: str
     reason: str
     error_class: str = json_hidden(default="")
