@@ -33,7 +33,7 @@ form, where the field holds what JSON cannot (a live model).
     epochcast.errors.InvalidField: samples must be a whole number, got 'many' (in batch)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -105,8 +105,17 @@ class Record:
     def json_schema(cls) -> dict[str, Any]:
         """JSON schema (2020-12) of the object; records inside it are under `$defs`."""
         definitions: dict[str, Any] = {}
-        schema = _object_schema(cls, definitions)
+        schema = cls.object_schema(definitions)
         return {**schema, "$defs": definitions} if definitions else schema
+
+    @classmethod
+    def object_schema(cls, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The schema without `$defs`; records inside it are added to `definitions`."""
+        properties: dict[str, Any] = {} if cls.json_version is None else {VERSION: {"const": cls.json_version}}
+        for key, name in _sources(cls):
+            is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
+            properties[key] = {"const": getattr(cls, name)} if is_constant else schema_of(_type(cls, name), definitions)
+        return described(cls, properties, properties)
 
 
 def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
@@ -126,8 +135,8 @@ def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     for item, key in _items(cls):
         if _is_required(item) and key not in values:
             raise InvalidField(_words(cls), key, None, "given")
-    given = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
-    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in given})
+    named_values = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
+    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in named_values})
 
 
 def _check_version(cls: type[Record], values: Mapping[str, Any]) -> None:
@@ -157,7 +166,7 @@ def plain(value: Any) -> Any:
         case _ if isinstance(value, Sequence | set | frozenset):
             return [plain(inner) for inner in value]
         case _ if is_dataclass(value):
-            return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+            return {key: plain(getattr(value, name)) for name, key in _keys(type(value))}
         case _ if hasattr(value, "tolist"):  # a number or an array of numpy
             return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
@@ -178,8 +187,8 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
 @remembered(MOST_RECORDS)
 def _sources(cls: type[Record]) -> tuple[tuple[str, str], ...]:
     """Every key but the version, with the attribute that it shows."""
-    own = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
-    return (*own, *((name, name) for name in cls.json_also))
+    of_fields = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
+    return (*of_fields, *((name, name) for name in cls.json_also))
 
 
 @remembered(MOST_RECORDS)
@@ -331,19 +340,18 @@ _SCHEMAS: Mapping[Any, dict[str, Any]] = {
 }
 
 
-def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = _hints(cls)
-    properties: dict[str, Any] = {}
-    if issubclass(cls, Record):
-        if cls.json_version is not None:
-            properties[VERSION] = {"const": cls.json_version}
-        for key, name in _sources(cls):
-            is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
-            properties[key] = {"const": getattr(cls, name)} if is_constant else _schema(_type(cls, name), definitions)
-    else:
-        properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
+def described(cls: type, properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    """The schema of an object, with the first line of its class's docstring."""
     about = (cls.__doc__ or "").strip().split("\n")[0]
-    return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
+    return {"type": "object", "description": about, "properties": dict(properties), "required": list(required)}
+
+
+def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    if issubclass(cls, Record):
+        return cls.object_schema(definitions)
+    hints = _hints(cls)
+    properties = {key: schema_of(hints[name], definitions) for name, key in _keys(cls)}
+    return described(cls, properties, properties)
 
 
 def _names(cls: type[Record]) -> set[str]:
@@ -355,17 +363,18 @@ def _type(cls: type[Record], name: str) -> Any:
     return _hints(cls)[name] if name in _names(cls) else get_type_hints(getattr(cls, name).fget).get("return", Any)
 
 
-def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def schema_of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type; records inside it are added to `definitions`."""
     if hint in _SCHEMAS:
         return _SCHEMAS[hint]
     inner = get_args(hint)
     match get_origin(hint):
         case origin if origin in (Union, UnionType):
-            return {"anyOf": [_schema(kind, definitions) for kind in inner]}
+            return {"anyOf": [schema_of(kind, definitions) for kind in inner]}
         case origin if origin in (tuple, list, Sequence, set, frozenset):
             return _array_schema(inner, definitions)
         case origin if origin in (Mapping, dict):
-            return {"type": "object", "additionalProperties": _schema(inner[1], definitions)}
+            return {"type": "object", "additionalProperties": schema_of(inner[1], definitions)}
         case origin if origin is Literal:
             return {"enum": list(inner)}
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -381,6 +390,6 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 def _array_schema(inner: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
     """Of a sequence of one kind, or of a tuple that has a kind for each place."""
     if len(inner) > 1 and inner[-1] is not Ellipsis:
-        each = [_schema(kind, definitions) for kind in inner]
+        each = [schema_of(kind, definitions) for kind in inner]
         return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
-    return {"type": "array", "items": _schema(inner[0], definitions)} if inner else {"type": "array"}
+    return {"type": "array", "items": schema_of(inner[0], definitions)} if inner else {"type": "array"}

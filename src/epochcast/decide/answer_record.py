@@ -17,12 +17,11 @@ An answer holds the job, its forecasts and its offers; its JSON has single value
 """
 
 from collections.abc import Mapping
-from dataclasses import make_dataclass
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from epochcast.base.record import Record, plain
+from epochcast.base.record import Record, described, plain, schema_of
 
 
 def paths(*names: str, **others: str) -> Mapping[str, str]:
@@ -49,10 +48,10 @@ class AnswerRecord(Record):
         return shown | {key: value for name in self.json_merged for key, value in plain(getattr(self, name)).items()}
 
     @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """JSON schema (2020-12) of the object; records inside it are under `$defs`."""
-        schema = _declared(cls).json_schema()
-        return {**schema, "required": [key for key in schema["required"] if key not in cls.json_optional]}
+    def object_schema(cls, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The schema without `$defs`; records inside it are added to `definitions`."""
+        properties = {key: schema_of(_hint(cls, path), definitions) for key, path in cls.json_paths.items()}
+        return described(cls, properties, (key for key in properties if key not in cls.json_optional))
 
 
 def _value(owner: object, path: str) -> Any:
@@ -61,24 +60,6 @@ def _value(owner: object, path: str) -> Any:
         if owner is None:
             return None
     return owner
-
-
-def _declared(cls: type[AnswerRecord]) -> type[Record]:
-    """A record whose fields are the keys of an answer."""
-    hints = [(key, _with_declared(_hint(cls, path))) for key, path in cls.json_paths.items()]
-    return make_dataclass(cls.__name__, hints, bases=(Record,), namespace={"__doc__": cls.__doc__})
-
-
-def _with_declared(hint: Any) -> Any:
-    """A type in which answers are records."""
-    if isinstance(hint, type) and issubclass(hint, AnswerRecord):
-        return _declared(hint)
-    match get_origin(hint):
-        case origin if origin in (Union, UnionType):
-            return Union[tuple(map(_with_declared, get_args(hint)))]  # noqa: UP007
-        case origin if origin is tuple:
-            return tuple[tuple(map(_with_declared, get_args(hint)))]  # type: ignore[misc]
-    return hint
 
 
 def _hint(owner: Any, path: str) -> Any:

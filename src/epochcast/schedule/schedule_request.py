@@ -58,9 +58,7 @@ class ScheduleRequest:
     error: float | None = option(
         None, "Spread of run times without an interval, as exp(σz): σ, like 0.2.", least=0, most=MOST_ERROR
     )
-    draws: int = option(
-        DRAWS, f"Simulated runs that the intervals are made of [default: {DRAWS}].", least=1, most=MOST_DRAWS
-    )
+    draws: int = option(DRAWS, "Simulated runs that the intervals are made of.", least=1, most=MOST_DRAWS)
     seed: int = option(0, _SEED)
 
     def __post_init__(self) -> None:
@@ -75,12 +73,10 @@ class SimulationRequest:
 
     policies: tuple[str, ...] = option(
         (DEFAULT_POLICY,),
-        f"Policies to compare, separated by commas; all for every one [default: {DEFAULT_POLICY}].",
+        "Policies to compare, separated by commas; all for every one.",
         flag="--policy",
     )
-    preemption: str = option(
-        "with", "Whether running jobs may be stopped and resized: with, without, or both [default: with]."
-    )
+    preemption: str = option("with", "Whether running jobs may be stopped and resized: with, without, or both.")
     resizing: bool = option(True, "Whether a preempted job may continue on another machine or number of GPUs.")
     every_seconds: float | None = option(
         None, _EVERY, flag="--every", unit="seconds", above=0, parse=partial(parse_seconds, unit="min")

@@ -11,13 +11,15 @@ kernel:
 Seconds are the tenth percentiles of the repeats: the machine without disturbance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from epochcast.base.record import Record
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import View
 from epochcast.describe.graph.serialization import check_operands, ops_from_json
@@ -43,8 +45,16 @@ OUTLIER_DEVIATIONS = 2.5
 Progress = Callable[[float], None]
 
 
+@dataclass(frozen=True, slots=True)
+class FittedLink(Record):
+    """The line through measured collectives: latency and bandwidth."""
+
+    latency_seconds: float
+    bytes_per_second: float
+
+
 @dataclass(frozen=True)
-class FittedDevice:
+class FittedDevice(AnswerRecord):
     """The model, its errors on ops and steps that were left out of the fit, and the rows that were not used."""
 
     model: Local
@@ -56,26 +66,28 @@ class FittedDevice:
     unused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, object]:
-        """The figures of the JSON answer."""
-        return {
-            "device": self.model.device,
-            "ops": self.ops,
-            "steps": self.steps,
-            "collectives": self.collectives,
-            "groups": len(self.model.groups) - 1,
-            "op_median_ape_left_out": self.op_error,
-            "step_mape_left_out": self.step_error,
-            "frameworks": sorted(self.model.corrections),
-            "link": None
-            if self.model.link is None
-            else {
-                "latency_seconds": self.model.link.latency_seconds,
-                "bytes_per_second": self.model.link.bandwidth_bytes_per_second,
-            },
-            "unused": list(self.unused),
-            "warnings": list(self.warnings),
-        }
+    @property
+    def groups(self) -> int:
+        """Op classes with a fit of their own."""
+        return len(self.model.groups) - 1
+
+    @property
+    def frameworks(self) -> list[str]:
+        """Those whose steps were measured."""
+        return sorted(self.model.corrections)
+
+    @property
+    def link(self) -> FittedLink | None:
+        """The measured link."""
+        link = self.model.link
+        return None if link is None else FittedLink(link.latency_seconds, link.bandwidth_bytes_per_second)
+
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        *("ops", "steps", "collectives", "groups", "frameworks", "link", "unused", "warnings"),
+        device="model.device",
+        op_median_ape_left_out="op_error",
+        step_mape_left_out="step_error",
+    )
 
 
 def fit_files(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from epochcast.base.record import Record, json_hidden, json_name
+from epochcast.base.record import HIDDEN, Record, json_hidden, json_name
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.observe.runs.drift import Drift
@@ -204,7 +204,7 @@ class Attempt:
     Reports up to `thinned_step` were joined: a later report of such a step is not taken in again.
     """
 
-    run_id: int
+    run_id: int = field(metadata=HIDDEN)
     attempt: int
     state: str = "running"
     engine: str | None = None

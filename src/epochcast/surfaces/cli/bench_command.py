@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.surfaces.cli.command_line import MEASURES, Json, app, show
+from epochcast.surfaces.cli.command_line import MEASURES, Json, command_group, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from epochcast.measure.bench.campaign import BenchQuestion, Progress
     from epochcast.measure.bench.link_fit import LinkFit
 
-bench = typer.Typer(
+bench = command_group(
+    "bench",
+    MEASURES,
     help="Measure this machine, or a fleet through Ray.",
     epilog="Example: epochcast bench ops --budget 5m --out here.jsonl",
-    rich_markup_mode=None,
 )
-app.add_typer(bench, name="bench", rich_help_panel=MEASURES)
 
 Out = Annotated[Path, typer.Option(help="The measurement file (JSON lines); rows are appended.")]
 Budget = Annotated[str | None, typer.Option(help="Stop after this time, like 5m.")]
@@ -233,9 +233,9 @@ def _with_links(campaign: "RenderableType", fits: "list[LinkFit]") -> "Renderabl
     """The campaign, and below it the links fitted to it, if any."""
     from rich.console import Group
 
-    from epochcast.surfaces.render.link_fit_table import links
+    from epochcast.surfaces.render import bench_table
 
-    return Group(campaign, links(fits)) if fits else campaign
+    return Group(campaign, bench_table.link_fits(fits)) if fits else campaign
 
 
 def _groups(is_needed: bool) -> AbstractContextManager[None]:

@@ -64,9 +64,9 @@ def _queue_row(line: TimetableRow, answer: Timetable) -> list[str]:
     ]
 
 
-def _past_row(one: PastJob, answer: Timetable) -> list[str]:
-    times = ["" if told is None else _time(told, answer) for told in (one.start_seconds, one.end_seconds)]
-    return ["", one.job, one.state, times[0], "", times[1], ""]
+def _past_row(job: PastJob, answer: Timetable) -> list[str]:
+    times = ["" if seconds is None else _time(seconds, answer) for seconds in (job.start_seconds, job.end_seconds)]
+    return ["", job.job, job.state, times[0], "", times[1], ""]
 
 
 def _inside(answer: Timetable) -> str:
@@ -105,8 +105,8 @@ def clock_text(moment: datetime, now: datetime, clock: str = "%H:%M") -> str:
     return moment.strftime(f"{day}{clock}")
 
 
-def _between(told: Interval, answer: Timetable) -> str:
-    return "" if told.low == told.high else f"{_time(told.low, answer)} … {_time(told.high, answer)}"
+def _between(seconds: Interval, answer: Timetable) -> str:
+    return "" if seconds.low == seconds.high else f"{_time(seconds.low, answer)} … {_time(seconds.high, answer)}"
 
 
 def _machines(answer: Timetable) -> list[RenderableType]:
