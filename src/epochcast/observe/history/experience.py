@@ -41,7 +41,7 @@ class Experience:
     def corrected(self, forecast: Forecast, options: Mapping[str, Any]) -> Corrected:
         """The target of the model for the job of a forecast."""
         model, name = self.model, self.model.target_name
-        seen = model.learned.seen
+        seen = model.seen
         frame = named(polars().DataFrame([row_of(forecast, options)], strict=False))
         jobs = with_devices(as_jobs(frame, categories_of=seen.levels, numbers_of=seen.ranges))
         jobs = replace(jobs.only(model.features), physics=_physics(forecast, name))
@@ -53,7 +53,7 @@ class Experience:
         missing = [column for column in model.features if column not in jobs.columns]
         if missing:
             notes.append(f"history learned from columns that a forecast has not: {', '.join(missing)}")
-        value = Interval(float(found.low[0]), float(found.mid[0]), float(found.high[0]), model.learned.widths.coverage)
+        value = Interval(float(found.low[0]), float(found.mid[0]), float(found.high[0]), model.widths.coverage)
         return Corrected(name, value, tuple(notes))
 
 

@@ -38,11 +38,13 @@ class Tested(Record):
         return scores(self.measured, self.low, self.mid, self.high)
 
     def as_dict(self) -> dict[str, Any]:
-        """By the names of the JSON contract."""
-        found = self.scores.as_dict()
-        named = {name: found[name] for name in ("n", "mape", "median_ape", "p90_ape")}
-        named |= {"rmse": found["rmse_seconds"], "coverage": found["coverage"]}
-        return {**named, "reason": self.reason} if self.reason else named
+        """Written by hand: the figures of `scores` stand for the rows, without `failed`, and the unit of the error is
+        that of the target.
+        """
+        figures = self.scores.as_dict()
+        figures["rmse"] = figures.pop("rmse_seconds")
+        del figures["failed"]
+        return {**figures, "reason": self.reason} if self.reason else figures
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class SplitResult(Record):
     def best(self) -> str | None:
         """The model with the smallest mean relative error; None where none could be fitted."""
         errors = {name: tested.scores.mape for name, tested in self.models.items()}
-        known = {name: error for name, error in errors.items() if error is not None}
-        return min(known, key=lambda name: known[name]) if known else None
+        fitted = {name: error for name, error in errors.items() if error is not None}
+        return min(fitted, key=lambda name: fitted[name]) if fitted else None
 
     @property
     def why(self) -> str:
@@ -68,11 +70,11 @@ class SplitResult(Record):
             return "no model could be fitted"
         errors = {n: t.scores.mape for n, t in self.models.items() if t.scores.mape is not None}
         best = errors.pop(self.best)
-        told = f"{self.best} ({MODELS[self.best].told}) has the smallest mean error, {_percent(best)}"
+        reason = f"{self.best} ({MODELS[self.best].told}) has the smallest mean error, {_percent(best)}"
         if errors:
             second = min(errors, key=lambda name: errors[name])
-            told += f"; next is {second} with {_percent(errors[second])}"
-        return told
+            reason += f"; next is {second} with {_percent(errors[second])}"
+        return reason
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,11 @@ def compare(
         raise BadInput("no split can be made of this table; name one, like random or batch>64")
     total = sum(len(cut.parts) * _fits(kind, is_tuned) for cut in cuts for kind in kinds.values())
     tick = (lambda: None) if progress is None else counted(progress, total)
-    found = {}
+    results = {}
     for cut in cuts:
         tested = {name: _tested(name, known, cut, is_tuned, seed, workers, tick) for name in kinds}
-        found[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
-    return HistoryComparison(known.target_name, len(known), found, known.jobs.notes)
+        results[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
+    return HistoryComparison(known.target_name, len(known), results, known.jobs.notes)
 
 
 def _fits(kind: ModelKind, is_tuned: bool) -> int:

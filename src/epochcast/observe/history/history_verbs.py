@@ -14,17 +14,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from epochcast.base.record import Record, json_key, json_optional
 from epochcast.errors import BadInput
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_compare import compare as compared
 from epochcast.observe.history.job_table import NO_FORECAST, Physics
 from epochcast.observe.history.job_table_reader import read_frame
-from epochcast.observe.history.learner import Predictions, learn
+from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet, learning_set
-from epochcast.observe.history.model_file import HistoryModel, read_model
+from epochcast.observe.history.model_file import HistoryModel, Predictions, read_model
 from epochcast.observe.history.models.model_table import MODELS, find_kind
 from epochcast.observe.history.physics import physics_of
 from epochcast.observe.history.prediction_explain import Explanation, explained
@@ -37,32 +38,38 @@ Table = Any
 
 
 @dataclass(frozen=True)
-class Answer:
+class PredictedRow:
+    """One row of the answer: low ≤ mid ≤ high, and the columns in which it is unlike what was learned from."""
+
+    low: float
+    mid: float
+    high: float
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer(Record):
     """Predictions of new rows."""
 
-    target_name: str
+    target_name: str = field(metadata=json_key("target"))
     model: str
     predictions: Predictions
     warnings: tuple[str, ...]
-    explanations: Mapping[int, Explanation] = field(default_factory=dict)
+    explanations: Mapping[int, Explanation] = json_optional("explain", default_factory=dict)
+    json_from: ClassVar[Mapping[str, str]] = {"predictions": "predicted_rows"}
+    json_also: ClassVar[tuple[str, ...]] = ("rows",)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON contract of `epochcast history predict`."""
+    @property
+    def rows(self) -> int:
+        """How many were predicted."""
+        return len(self.predictions.mid)
+
+    @property
+    def predicted_rows(self) -> tuple[PredictedRow, ...]:
+        """One by one."""
         p = self.predictions
-        rows = [
-            {"low": float(low), "mid": float(mid), "high": float(high), "new": list(new)}
-            for low, mid, high, new in zip(p.low, p.mid, p.high, p.news, strict=True)
-        ]
-        found = {
-            "target": self.target_name,
-            "model": self.model,
-            "rows": len(rows),
-            "predictions": rows,
-            "warnings": list(self.warnings),
-        }
-        if self.explanations:
-            found["explain"] = {str(row): why.as_dict() for row, why in self.explanations.items()}
-        return found
+        columns = (p.low.tolist(), p.mid.tolist(), p.high.tolist(), p.news)
+        return tuple(PredictedRow(*row) for row in zip(*columns, strict=True))
 
 
 @dataclass(frozen=True)
@@ -98,8 +105,7 @@ def fit(
     """A model of past jobs; `model` is a name of the table of models."""
     s = settings or HistorySettings()
     known = known_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
-    learned = learn(model, known, seed=s.seed, workers=s.workers, progress=s.progress)
-    return HistoryModel(known.target_name, known.features, learned)
+    return learn(model, known, seed=s.seed, workers=s.workers, progress=s.progress)
 
 
 def predict(
@@ -121,7 +127,7 @@ def predict(
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
     found = fitted.predict(jobs)
     why = {row: explained(fitted, jobs, row) for row in explain}
-    return Answer(fitted.target_name, fitted.learned.fitted.name, found, (*jobs.notes, *_news(found)), why)
+    return Answer(fitted.target_name, fitted.fitted.name, found, (*jobs.notes, *_news(found)), why)
 
 
 def _news(found: Predictions) -> list[str]:

@@ -5,19 +5,20 @@ cross-validation predicted says it, without another fit.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from epochcast.errors import EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
-from epochcast.observe.history.conformal import Widths, log_scores, widths
+from epochcast.observe.history.conformal import log_scores, widths
 from epochcast.observe.history.correction_shares import earned, learned_from
-from epochcast.observe.history.fitted_model import CorrectionShares, FittedModel
+from epochcast.observe.history.fitted_model import CorrectionShares
 from epochcast.observe.history.job_table import MISSING, NO_FORECAST, Array, Flags, Integers, Jobs, Words
 from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.model_file import HistoryModel
 from epochcast.observe.history.models.model_table import ModelKind, Options, find_kind
-from epochcast.observe.history.physics_scales import Scales, on_one_scale, stand_in_scores
+from epochcast.observe.history.physics_scales import on_one_scale, stand_in_scores
 from epochcast.observe.history.roles import column_of
 from epochcast.observe.history.seen_columns import (
     PAIR,
@@ -38,49 +39,6 @@ LEAST_TRAIN = 10
 NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """low ≤ mid ≤ high of every row, and the columns in which it is unlike what was learned from."""
-
-    low: Array
-    mid: Array
-    high: Array
-    news: list[tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class LearnedModel:
-    """A fitted model with its intervals; `error` is the mean relative error in cross-validation."""
-
-    fitted: FittedModel
-    widths: Widths
-    seen: SeenColumns
-    options: Options
-    error: float
-    rows: int
-    scales: Scales = field(default_factory=Scales)
-    unseen: Array = field(repr=False, compare=False, default_factory=lambda: np.zeros(0))
-    """What cross-validation predicted of each row."""
-
-    def scaled(self, jobs: Jobs) -> tuple[Jobs, Flags]:
-        """Rows with their physics on the scale that was learned, and which are of a kind of physics that was not."""
-        if jobs.physics is None or not self.fitted.has_physics:
-            return jobs, np.zeros(len(jobs), dtype=np.bool_)
-        physics, is_new = self.scales.applied(jobs.physics)
-        return replace(jobs, physics=physics), is_new
-
-    def predict(self, jobs: Jobs) -> Predictions:
-        """Of new rows."""
-        jobs, is_new = self.scaled(jobs)
-        mid = self.fitted.predict(jobs)
-        news = [
-            (*names, NO_FORECAST) if is_so else names for names, is_so in zip(self.seen.news(jobs), is_new, strict=True)
-        ]
-        groups = jobs.category(self.widths.group_column) if self.widths.group_column else [""] * len(jobs)
-        factor = np.exp(np.minimum(self.widths.of(groups, news), 50.0))
-        return Predictions(mid / factor, mid, mid * factor, news)
-
-
 def learn(
     name: str,
     known: LearningSet,
@@ -91,7 +49,7 @@ def learn(
     new_columns: Iterable[str] | None = None,
     tick: Tick | None = None,
     progress: Progress | None = None,
-) -> LearnedModel:
+) -> HistoryModel:
     """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
     known, scales = on_one_scale(known)
@@ -111,15 +69,18 @@ def learn(
         new |= {NO_FORECAST: without} if len(without) else {}
     group_column = _group_column(known.inputs)
     groups = None if group_column is None else known.inputs.category(group_column)
-    found = widths(
-        log_scores(known.target, unseen),
-        groups,
-        group_column=group_column,
-        new=new,
+    return HistoryModel(
+        target_name=known.target_name,
+        features=known.features,
+        rows=len(known),
+        error=float(np.mean(np.abs(unseen / known.target - 1))),
+        options=dict(chosen.options),
+        seen=SeenColumns.of(known.inputs),
+        widths=widths(log_scores(known.target, unseen), groups, group_column=group_column, new=new),
+        scales=scales,
+        fitted=fitted,
+        unseen=unseen,
     )
-    seen = SeenColumns.of(known.inputs)
-    error = float(np.mean(np.abs(unseen / known.target - 1)))
-    return LearnedModel(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
 
 
 def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:

@@ -29,11 +29,11 @@ class Explanation(Record):
 
 def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Explanation:
     """Of one row of `jobs`, against the usual row among them or, where it is alone, of those learned from."""
-    jobs, _ = model.learned.scaled(jobs)
+    jobs, _ = model.scaled(jobs)
     one = jobs.take([row])
     base = usual_row(model, jobs)
     names = [name for name in model.features if name in jobs.columns]
-    if model.learned.fitted.has_physics:
+    if model.fitted.has_physics:
         names.append(PHYSICS_STEP)
     generator = np.random.default_rng(seed)
     orders = [generator.permutation(len(names)).tolist() for _ in range(ORDERS)]
@@ -42,7 +42,7 @@ def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Expla
         for order in orders
         for count in range(len(names) + 1)
     ]
-    logs = np.log(model.learned.fitted.predict(_stacked(stages))).reshape(ORDERS, len(names) + 1)
+    logs = np.log(model.fitted.predict(_stacked(stages))).reshape(ORDERS, len(names) + 1)
     moved = dict.fromkeys(names, 0.0)
     for order, values in zip(orders, logs, strict=True):
         for place, change in zip(order, np.diff(values), strict=True):
@@ -57,7 +57,7 @@ def usual_row(model: HistoryModel, jobs: Jobs) -> Jobs:
     """The middle of what was learned from: the middle of each range in logarithms, the first category by name where the
     table at hand does not tell which is the most frequent.
     """
-    seen = model.learned.seen
+    seen = model.seen
     numbers = {name: np.array([_middle(jobs.number(name), seen.ranges[name])]) for name in seen.ranges}
     words = {name: np.array([_commonest(jobs, name, seen.levels[name])]) for name in seen.levels}
     physics = None

@@ -48,10 +48,11 @@ def import_lines(
         number = 0
         for number, line in enumerate(lines, 1):
             where = f"line {number} of {file}"
+            parsed = parse_json(line, where)
             try:
-                _take(reading, parse_json(line, where), is_first=number == 1)
+                _take(reading, parsed, is_first=number == 1)
             except BadInput as error:
-                raise error if str(error).startswith(where) else BadInput(f"{where}: {error}") from None
+                raise BadInput(f"{where}: {error}") from None
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(f"{where} is not as a store writes it: {error!r}") from None
             told(number)
