@@ -45,15 +45,16 @@ class Experience:
         frame = named(polars().DataFrame([row_of(forecast, options)], strict=False))
         jobs = with_devices(as_jobs(frame, categories_of=seen.levels, numbers_of=seen.ranges))
         jobs = replace(jobs.only(model.features), physics=_physics(forecast, name))
-        found = model.predict(jobs)
-        new = ", ".join(name for name in found.news[0] if name != NO_FORECAST)
+        predictions = model.predict(jobs)
+        new = ", ".join(name for name in predictions.news[0] if name != NO_FORECAST)
         notes = [f"your past jobs have no such {new}; the interval is wider for it"] if new else []
-        if NO_FORECAST in found.news[0]:
+        if NO_FORECAST in predictions.news[0]:
             notes.append("none of your past jobs could be forecast; how far they correct this one is unsure")
         missing = [column for column in model.features if column not in jobs.columns]
         if missing:
             notes.append(f"history learned from columns that a forecast has not: {', '.join(missing)}")
-        value = Interval(float(found.low[0]), float(found.mid[0]), float(found.high[0]), model.widths.coverage)
+        low, mid, high = (float(column[0]) for column in (predictions.low, predictions.mid, predictions.high))
+        value = Interval(low, mid, high, model.widths.coverage)
         return Corrected(name, value, tuple(notes))
 
 
@@ -64,7 +65,7 @@ def row_of(forecast: Forecast, options: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in options.items()
         if isinstance(value, str | int | float | bool) and name not in _OTHERWISE
     }
-    told = {
+    columns = {
         "model": forecast.model,
         "device": forecast.device,
         "gpus": forecast.gpus,
@@ -83,7 +84,7 @@ def row_of(forecast: Forecast, options: Mapping[str, Any]) -> dict[str, Any]:
         "parameters": forecast.parameters,
         "sequence_length": forecast.sequence_length,
     }
-    return {**plain, **{name: value for name, value in told.items() if value is not None}}
+    return {**plain, **{name: value for name, value in columns.items() if value is not None}}
 
 
 def _physics(forecast: Forecast, target_name: str) -> Physics:

@@ -70,7 +70,7 @@ class SplitResult(Record):
             return "no model could be fitted"
         errors = {n: t.scores.mape for n, t in self.models.items() if t.scores.mape is not None}
         best = errors.pop(self.best)
-        reason = f"{self.best} ({MODELS[self.best].told}) has the smallest mean error, {_percent(best)}"
+        reason = f"{self.best} ({MODELS[self.best].title}) has the smallest mean error, {_percent(best)}"
         if errors:
             second = min(errors, key=lambda name: errors[name])
             reason += f"; next is {second} with {_percent(errors[second])}"
@@ -88,7 +88,7 @@ class HistoryComparison(Record):
 
 
 def compare(
-    known: LearningSet,
+    past: LearningSet,
     *,
     splits: Sequence[str] = (),
     models: Sequence[str] = (),
@@ -100,25 +100,25 @@ def compare(
     """Every model on every split; `is_tuned` chooses hyper-parameters anew in every part."""
     names = list(dict.fromkeys(models or MODELS))
     kinds = {name: find_kind(name) for name in names}
-    if known.jobs.physics is None:
+    if past.jobs.physics is None:
         kinds = {name: kind for name, kind in kinds.items() if not kind.needs_physics}
-    cuts = [split_of(name, known.jobs, seed) for name in (splits or default_splits(known.jobs))]
+    cuts = [split_of(name, past.jobs, seed) for name in (splits or default_splits(past.jobs))]
     if not cuts:
         raise BadInput("no split can be made of this table; name one, like random or batch>64")
     total = sum(len(cut.parts) * _fits(kind, is_tuned) for cut in cuts for kind in kinds.values())
     tick = (lambda: None) if progress is None else counted(progress, total)
     results = {}
     for cut in cuts:
-        tested = {name: _tested(name, known, cut, is_tuned, seed, workers, tick) for name in kinds}
+        tested = {name: _tested(name, past, cut, is_tuned, seed, workers, tick) for name in kinds}
         results[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
-    return HistoryComparison(known.target_name, len(known), results, known.jobs.notes)
+    return HistoryComparison(past.target_name, len(past), results, past.jobs.notes)
 
 
 def _fits(kind: ModelKind, is_tuned: bool) -> int:
     return fits_of(kind) if is_tuned else fits_of(kind, kind.grid[:1])
 
 
-def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int, workers: int, tick: Tick) -> Tested:
+def _tested(name: str, past: LearningSet, cut: Split, is_tuned: bool, seed: int, workers: int, tick: Tick) -> Tested:
     kind = find_kind(name)
     columns: list[list[Array]] = [[], [], []]
     rows = []
@@ -126,13 +126,13 @@ def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int
         for train, test in cut.parts:
             if len(train) < LEAST_TRAIN:
                 continue
-            learned_from, asked = known.take(train), known.take(test).inputs
-            new = {column for names in SeenColumns.of(learned_from.inputs).news(asked) for column in names}
+            learned_from, inputs = past.take(train), past.take(test).inputs
+            new = {column for names in SeenColumns.of(learned_from.inputs).news(inputs) for column in names}
             candidates = () if is_tuned else kind.grid[:1]
             learned = learn(
                 name, learned_from, candidates=candidates, seed=seed, workers=workers, new_columns=new, tick=tick
             )
-            predicted = learned.predict(asked)
+            predicted = learned.predict(inputs)
             for column, values in zip(columns, (predicted.low, predicted.mid, predicted.high), strict=True):
                 column.append(values)
             rows.append(test)
@@ -141,7 +141,7 @@ def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int
         return Tested(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing, str(error))
     places = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
     low, mid, high = (np.concatenate(column) if column else np.zeros(0) for column in columns)
-    return Tested(places, known.target[places], low, mid, high)
+    return Tested(places, past.target[places], low, mid, high)
 
 
 def _percent(share: float) -> str:

@@ -86,7 +86,7 @@ class HistorySettings:
     progress: Progress | None = None
 
 
-def known_jobs(
+def past_jobs(
     table: Table, target_name: str, *, with_physics: bool = True, settings: HistorySettings | None = None
 ) -> LearningSet:
     """The rows of a table to learn from, with their physics."""
@@ -104,8 +104,8 @@ def fit(
 ) -> HistoryModel:
     """A model of past jobs; `model` is a name of the table of models."""
     s = settings or HistorySettings()
-    known = known_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
-    return learn(model, known, seed=s.seed, workers=s.workers, progress=s.progress)
+    past = past_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
+    return learn(model, past, seed=s.seed, workers=s.workers, progress=s.progress)
 
 
 def predict(
@@ -125,29 +125,29 @@ def predict(
     if wrong:
         raise BadInput(f"there is no row {wrong[0]} to explain; rows count from 0 to {len(frame) - 1}")
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
-    found = fitted.predict(jobs)
+    predictions = fitted.predict(jobs)
     why = {row: explained(fitted, jobs, row) for row in explain}
-    return Answer(fitted.target_name, fitted.fitted.name, found, (*jobs.notes, *_news(found)), why)
+    return Answer(fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why)
 
 
-def _news(found: Predictions) -> list[str]:
+def _news(predictions: Predictions) -> list[str]:
     """What is new about rows, in words."""
     counts: dict[str, int] = {}
-    for names in found.news:
+    for names in predictions.news:
         for name in names:
             counts[name] = counts.get(name, 0) + 1
     without = counts.pop(NO_FORECAST, 0)
-    told = [
+    sentences = [
         f"{count:,} {'row has' if count == 1 else 'rows have'} a {name} unlike all that were learned from;"
         " intervals are wider there"
         for name, count in counts.items()
     ]
     if without:
-        told.append(
+        sentences.append(
             f"{without:,} {'row' if without == 1 else 'rows'} cannot be forecast as the past jobs were (a network that"
             " cannot be built, no device, no batch): a guess by the size of the batch"
         )
-    return told
+    return sentences
 
 
 def compare(
@@ -161,9 +161,9 @@ def compare(
 ) -> HistoryComparison:
     """Models against each other on the splits that are named."""
     s = settings or HistorySettings()
-    known, wanted = comparable(table, target_name, models, s)
+    past, wanted = comparable(table, target_name, models, s)
     return compared(
-        known,
+        past,
         splits=splits,
         models=wanted,
         is_tuned=is_tuned,
@@ -179,4 +179,4 @@ def comparable(
     """The rows to compare models on, and the models: those named, or all."""
     wanted = list(models) or list(MODELS)
     needs_physics = any(find_kind(name).needs_physics for name in wanted)
-    return known_jobs(table, target_name, with_physics=needs_physics, settings=settings), wanted
+    return past_jobs(table, target_name, with_physics=needs_physics, settings=settings), wanted

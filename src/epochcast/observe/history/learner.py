@@ -41,7 +41,7 @@ NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
 
 def learn(
     name: str,
-    known: LearningSet,
+    past: LearningSet,
     *,
     candidates: tuple[Options, ...] = (),
     seed: int = 0,
@@ -52,31 +52,31 @@ def learn(
 ) -> HistoryModel:
     """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
-    known, scales = on_one_scale(known)
+    past, scales = on_one_scale(past)
     if progress is not None:
         tick = counted(progress, fits_of(kind, candidates))
-    chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
-    wanted = _tried_columns(known.inputs, new_columns)
+    chosen = tuned(kind, past, candidates=candidates, seed=seed, workers=workers, tick=tick)
+    wanted = _tried_columns(past.inputs, new_columns)
     with one_thread_each():
-        fitted = kind.fit(known, chosen.options, seed)
+        fitted = kind.fit(past, chosen.options, seed)
         unseen = chosen.unseen
         if len(fitted.sums) > 1:
-            shares, unseen = earned(known, chosen.each)
+            shares, unseen = earned(past, chosen.each)
             fitted = replace(fitted, shares=shares)
-        new = {column: _new_scores(kind, known, column, chosen.options, fitted.shares, seed) for column in wanted}
-    if kind.needs_physics and known.jobs.physics is not None:
-        without = stand_in_scores(known.target, known.jobs.physics)
+        new = {column: _new_scores(kind, past, column, chosen.options, fitted.shares, seed) for column in wanted}
+    if kind.needs_physics and past.jobs.physics is not None:
+        without = stand_in_scores(past.target, past.jobs.physics)
         new |= {NO_FORECAST: without} if len(without) else {}
-    group_column = _group_column(known.inputs)
-    groups = None if group_column is None else known.inputs.category(group_column)
+    group_column = _group_column(past.inputs)
+    groups = None if group_column is None else past.inputs.category(group_column)
     return HistoryModel(
-        target_name=known.target_name,
-        features=known.features,
-        rows=len(known),
-        error=float(np.mean(np.abs(unseen / known.target - 1))),
+        target_name=past.target_name,
+        features=past.features,
+        rows=len(past),
+        error=float(np.mean(np.abs(unseen / past.target - 1))),
         options=dict(chosen.options),
-        seen=SeenColumns.of(known.inputs),
-        widths=widths(log_scores(known.target, unseen), groups, group_column=group_column, new=new),
+        seen=SeenColumns.of(past.inputs),
+        widths=widths(log_scores(past.target, unseen), groups, group_column=group_column, new=new),
         scales=scales,
         fitted=fitted,
         unseen=unseen,
@@ -87,10 +87,10 @@ def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:
     """Those that play a part in formulas, and what may be new by coming together; what is new in another column gets
     the widest interval of all.
     """
-    found = {name for name in jobs.columns if name in {column_of(role, jobs.columns) for role in NEW_ROLES}}
+    columns = {name for name in jobs.columns if name in {column_of(role, jobs.columns) for role in NEW_ROLES}}
     if pair_words(jobs) is not None:
-        found |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
-    return sorted(found if wanted is None else found & set(wanted))
+        columns |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
+    return sorted(columns if wanted is None else columns & set(wanted))
 
 
 def _group_column(jobs: Jobs) -> str | None:
@@ -99,28 +99,28 @@ def _group_column(jobs: Jobs) -> str | None:
 
 
 def _new_scores(
-    kind: ModelKind, known: LearningSet, column: str, options: Options, shares: CorrectionShares | None, seed: int
+    kind: ModelKind, past: LearningSet, column: str, options: Options, shares: CorrectionShares | None, seed: int
 ) -> Array:
     """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
     scores = []
-    for train, test in _kept_back(known, column):
+    for train, test in _held_out(past, column):
         if len(train) < LEAST_TRAIN or not len(test):
             continue
-        part = known.take(train)
+        part = past.take(train)
         try:
             fitted = kind.fit(part, options, seed)
         except EpochcastError:  # too few rows for this model
             continue
         if shares is not None:
             fitted = replace(fitted, shares=learned_from(shares.values, part))
-        rows = known.take(test)
+        rows = past.take(test)
         scores.append(log_scores(rows.target, fitted.predict(rows.inputs)))
     return np.concatenate(scores) if scores else np.zeros(0)
 
 
-def _kept_back(known: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
+def _held_out(past: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
     """Rows to learn from and rows to test that are new to these in one respect."""
-    jobs = known.inputs
+    jobs = past.inputs
     if name == PAIR:
         return [(train, _pairs_new_to(train, test, jobs)) for train, test in _without_some(_pairs(jobs))]
     column = column_of_pair(name)

@@ -30,7 +30,7 @@ class Explanation(Record):
 def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Explanation:
     """Of one row of `jobs`, against the usual row among them or, where it is alone, of those learned from."""
     jobs, _ = model.scaled(jobs)
-    one = jobs.take([row])
+    job = jobs.take([row])
     base = usual_row(model, jobs)
     names = [name for name in model.features if name in jobs.columns]
     if model.fitted.has_physics:
@@ -38,7 +38,7 @@ def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Expla
     generator = np.random.default_rng(seed)
     orders = [generator.permutation(len(names)).tolist() for _ in range(ORDERS)]
     stages = [
-        _mixed(base, one, [names[place] for place in order[:count]])
+        _mixed(base, job, [names[place] for place in order[:count]])
         for order in orders
         for count in range(len(names) + 1)
     ]
@@ -74,9 +74,9 @@ def _geometric(values: Array) -> Array:
 
 
 def _middle(values: Array, ends: tuple[float, float]) -> float:
-    known = values[~np.isnan(values)]
-    if len(known) > 1:
-        return float(np.median(known))
+    present = values[~np.isnan(values)]
+    if len(present) > 1:
+        return float(np.median(present))
     low, high = ends
     return float(np.sqrt(low * high)) if low > 0 else (low + high) / 2
 
@@ -88,18 +88,18 @@ def _commonest(jobs: Jobs, name: str, levels: frozenset[str]) -> str:
     return min(levels, default="")
 
 
-def _mixed(base: Jobs, one: Jobs, own: Sequence[str]) -> Jobs:
+def _mixed(base: Jobs, job: Jobs, names: Sequence[str]) -> Jobs:
     """The usual row with these columns of the row itself."""
-    wanted = set(own)
+    wanted = set(names)
     numbers = {
-        name: one.numbers[name] if name in wanted and name in one.numbers else value
+        name: job.numbers[name] if name in wanted and name in job.numbers else value
         for name, value in base.numbers.items()
     }
     words = {
-        name: one.category(name) if name in wanted and name in one.columns else value
+        name: job.category(name) if name in wanted and name in job.columns else value
         for name, value in base.categories.items()
     }
-    physics = one.physics if PHYSICS_STEP in wanted else base.physics
+    physics = job.physics if PHYSICS_STEP in wanted else base.physics
     return replace(base, numbers=numbers, categories=words, physics=physics)
 
 

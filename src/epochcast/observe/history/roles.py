@@ -82,7 +82,7 @@ def peak_of(device: Device, precision: str) -> float:
     words = precision.casefold()
     for math in ("fp8", "bf16", "fp16", "tf32"):
         if words.endswith(math) or words.startswith(math):
-            found = device.peak_flops_per_second.get(math)
-            if found:
-                return float(found)
+            flops_per_second = device.peak_flops_per_second.get(math)
+            if flops_per_second:
+                return float(flops_per_second)
     return float(device.peak_flops_per_second["fp32"])

@@ -170,7 +170,7 @@ class Course:
     has_clock: bool = False
     counts_epochs: bool = False
     rank: int | None = None
-    told_attempt: int | None = None
+    named_attempt: int | None = None
 
     def place(self, sighting: Sighting) -> Report | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
@@ -285,13 +285,13 @@ class Course:
         self.first_step = step
         return True
 
-    def _note_attempt(self, told: int | None) -> None:
+    def _note_attempt(self, attempt: int | None) -> None:
         """Lines that number their attempts say so where one begins, be it ahead of the step before."""
-        if told is None:
+        if attempt is None:
             return
-        if self.told_attempt not in (None, told):
+        if self.named_attempt not in (None, attempt):
             self._begin_anew()
-        self.told_attempt = told
+        self.named_attempt = attempt
 
     def _begin_anew(self) -> None:
         self.attempt += 1

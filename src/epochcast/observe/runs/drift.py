@@ -203,8 +203,8 @@ def _changes(at_steps: Sequence[float], at_seconds: Sequence[float], values: Any
     sigma = max(LEAST_CHANGE / 2, *(_sigma(logs, size) for size in BLOCKS if len(logs) >= LEAST_BLOCKS * size))
     cut = np.clip(logs, np.median(logs) - 50 * sigma, np.median(logs) + 50 * sigma)
     # A linear kernel is the least-squares cost; this form of PELT is written in C.
-    found = ruptures.KernelCPD(kernel="linear", min_size=5).fit(cut[:, None])
-    ends = found.predict(pen=3 * sigma**2 * log(len(values)))
+    segmentation = ruptures.KernelCPD(kernel="linear", min_size=5).fit(cut[:, None])
+    ends = segmentation.predict(pen=3 * sigma**2 * log(len(values)))
     levels = [float(np.median(logs[a:b])) for a, b in pairwise([0, *ends])]
     return tuple(
         Drift(at_steps[place - 1], at_seconds[place - 1], exp(after - before), exp(before), exp(after))

@@ -151,7 +151,8 @@ class _Weights:
         """Pauses that were found in such spans, as long as they were."""
         places = np.array([pause.at_step for pause in pauses])
         weights = self.of(places, np.ones(len(places)))
-        return tuple(replace(one, seconds=one.seconds * weight) for one, weight in zip(pauses, weights, strict=True))
+        weighted = zip(pauses, weights, strict=True)
+        return tuple(replace(pause, seconds=pause.seconds * weight) for pause, weight in weighted)
 
 
 def _shown(history: History, left: float, weights: _Weights | None = None) -> _Shown:
@@ -160,26 +161,26 @@ def _shown(history: History, left: float, weights: _Weights | None = None) -> _S
         printed = history.printed_step_seconds
         return _Shown(None if not printed else Pace(printed, None))
     spans = spans if weights is None else weights.lighten(spans)
-    earlier, own = spans.split(history.attempt_begin)
-    if len(own) < OWN_SPANS:
-        earlier, own = NOTHING, spans
+    earlier, recent = spans.split(history.attempt_begin)
+    if len(recent) < OWN_SPANS:
+        earlier, recent = NOTHING, spans
     else:
         earlier = earlier.since(history.run_begin)
-    if len(own) < 3:
-        return _Shown(Pace(float(own.seconds.sum() / own.steps.sum()), None))
-    start = start_spans(own)
-    steady = own.after(start)
+    if len(recent) < 3:
+        return _Shown(Pace(float(recent.seconds.sum() / recent.steps.sum()), None))
+    start = start_spans(recent)
+    steady = recent.after(start)
     changed = lasting_change(steady, left)
-    usual_seconds = _median_pace(steady) * float(own.steps[:start].sum())
-    start_seconds = max(0.0, float(own.seconds[:start].sum()) - usual_seconds)
-    known = (*earlier.known_pauses, *steady.known_pauses)
+    usual_seconds = _median_pace(steady) * float(recent.steps[:start].sum())
+    start_seconds = max(0.0, float(recent.seconds[:start].sum()) - usual_seconds)
+    known_pauses = (*earlier.known_pauses, *steady.known_pauses)
     begin = earlier.ends[0] - earlier.steps[0] if len(earlier) else steady.ends[0] - steady.steps[0]
     old, new = steady.first(changed), steady.after(changed)
     before = (*find_pauses(earlier).new, *find_pauses(old).new)
-    found = find_pauses(new)
-    new_pauses = (*before, *found.new)
-    pauses = (*known, *(new_pauses if weights is None else weights.restore(new_pauses)))
-    pace = expected_pace(new.ends, new.steps, new.seconds - found.span_seconds)
+    pauses_found = find_pauses(new)
+    new_pauses = (*before, *pauses_found.new)
+    pauses = (*known_pauses, *(new_pauses if weights is None else weights.restore(new_pauses)))
+    pace = expected_pace(new.ends, new.steps, new.seconds - pauses_found.span_seconds)
     return _Shown(pace, pauses, float(begin), start_seconds)
 
 
@@ -195,8 +196,8 @@ def _with_prior(shown: _Shown, history: History, prior: Prior | None) -> tuple[f
         return shown.pace.step_seconds, 0.0
     if shown.pace is None:
         return prior.step_seconds.mid, 1.0
-    own, told = _own_error(shown.pace, history) ** -2, prior.log_error**-2
-    weight = told / (own + told)
+    own_weight, prior_weight = _own_error(shown.pace, history) ** -2, prior.log_error**-2
+    weight = prior_weight / (own_weight + prior_weight)
     return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.step_seconds.mid)), weight
 
 
@@ -215,17 +216,18 @@ def _own_error(pace: Pace, history: History) -> float:
 
 def _doubt(shown: _Shown, history: History, prior: Prior | None) -> float:
     """How far the answer may be off: by how unsteady the run has been, and by how short a time it was watched."""
-    told = None if prior is None else prior.log_error
+    prior_error = None if prior is None else prior.log_error
     watched_seconds = max(0.0, history.elapsed_seconds - history.down_seconds)
     short = SHORT_ERROR / sqrt(1 + watched_seconds / SHORT_SECONDS)
     between = attempt_error([*history.attempt_paces, *([] if shown.pace is None else [shown.pace.step_seconds])])
-    return hypot(_unsteadiness(shown, history, told), short if told is None else min(short, told), between)
+    short = short if prior_error is None else min(short, prior_error)
+    return hypot(_unsteadiness(shown, history, prior_error), short, between)
 
 
-def _unsteadiness(shown: _Shown, history: History, told: float | None) -> float:
+def _unsteadiness(shown: _Shown, history: History, prior_error: float | None) -> float:
     """The error of guesses made earlier in the run, or what is usual with few reports."""
     if shown.pace is None:
-        return 1.0 if told is None else told
+        return 1.0 if prior_error is None else prior_error
     if shown.pace.error is None:
         return ONE_REPORT_ERROR / sqrt(max(1, history.reports - 1))
     return shown.pace.error
@@ -233,14 +235,14 @@ def _unsteadiness(shown: _Shown, history: History, told: float | None) -> float:
 
 def unseen_fraction(history: History, total_steps: float, pauses_seen: int, prior: Prior | None) -> float:
     """Seconds beside steps that were not seen yet, over the seconds expected by what was seen."""
-    told = None if prior is None else prior.pause_fraction
+    prior_fraction = None if prior is None else prior.pause_fraction
     length = history.steps_per_epoch
     if not length:
         if pauses_seen or total_steps <= 0:
             return 0.0
         fraction = min(1.0, max(LEAST_FRACTION, history.step / total_steps))
-        return BEFORE_A_PAUSE * (1 / sqrt(fraction) - 1) if told is None else told
+        return BEFORE_A_PAUSE * (1 / sqrt(fraction) - 1) if prior_fraction is None else prior_fraction
     is_first_epoch = history.step // length == (history.first_step or 0.0) // length
     if not is_first_epoch or total_steps <= 1.5 * length:
         return 0.0
-    return BEFORE_AN_EPOCH_ENDED if told is None else told
+    return BEFORE_AN_EPOCH_ENDED if prior_fraction is None else prior_fraction

@@ -56,8 +56,8 @@ class Tracker:
 
     def add_all(self, seen: Iterable[Report]) -> "Tracker":
         """Take in many; gives itself back."""
-        for one in seen:
-            self.add(one)
+        for report in seen:
+            self.add(report)
         return self
 
     @property

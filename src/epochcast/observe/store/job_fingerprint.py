@@ -10,7 +10,7 @@ from typing import Any
 
 from epochcast.predict.forecast.job import JOB_OPTIONS
 
-_DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in JOB_OPTIONS}
+_DEFAULTS: Mapping[str, Any] = {option.name: option.default for option in JOB_OPTIONS}
 
 
 def fingerprint(job: Mapping[str, Any]) -> str:

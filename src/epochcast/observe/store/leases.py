@@ -19,13 +19,13 @@ def hold(store: Store, name: str, holder: str, seconds: float) -> bool:
     now = time.time()
     values = {"name": name, "holder": holder, "until_seconds": now + seconds}
     with store.writing() as connection:
-        taken = upsert(connection, leases).values(**values)
-        taken = taken.on_conflict_do_update(
+        statement = upsert(connection, leases).values(**values)
+        statement = statement.on_conflict_do_update(
             index_elements=["name"],
             set_={"holder": holder, "until_seconds": now + seconds},
             where=(leases.c.holder == holder) | (leases.c.until_seconds < now),
         )
-        return connection.execute(taken, execution_options={"preserve_rowcount": True}).rowcount > 0
+        return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount > 0
 
 
 def give_back(store: Store, name: str, holder: str) -> None:

@@ -63,9 +63,9 @@ class RunFilter:
 def run_of(row: Row[Any] | Mapping[str, Any]) -> RunRow:
     """A run."""
     values = dict(row if isinstance(row, Mapping) else row._mapping)
-    own = {name: value for name, value in values.items() if name not in _PLACE}
+    columns = {name: value for name, value in values.items() if name not in _PLACE}
     place = RunPlace(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
-    return RunRow(place=place, **own)
+    return RunRow(place=place, **columns)
 
 
 def new_run(

@@ -70,10 +70,10 @@ def plain_errors(url: str) -> Iterator[None]:
     except StoreError:
         raise
     except Exception as error:  # of SQLAlchemy, or of a driver where it was used by itself
-        told = _translated(url, error)
-        if told is None:
+        translated = _translated(url, error)
+        if translated is None:
             raise
-        raise told from None
+        raise translated from None
 
 
 def _translated(url: str, error: Exception) -> StoreError | None:

@@ -40,9 +40,9 @@ class _ImportedRows:
 
 
 def import_lines(
-    store: Store, lines: Iterable[str | bytes], file: str, told: Callable[[int], None] = lambda lines: None
+    store: Store, lines: Iterable[str | bytes], file: str, report_lines: Callable[[int], None] = lambda lines: None
 ) -> dict[str, int]:
-    """Take in all lines; gives how many of each kind are new. `told` hears how many lines were read so far."""
+    """Take in all lines; gives how many of each kind are new. `report_lines` hears how many lines were read so far."""
     with store.writing() as connection:
         reading = _ImportedRows(connection)
         number = 0
@@ -55,7 +55,7 @@ def import_lines(
                 raise BadInput(f"{where}: {error}") from None
             except (KeyError, TypeError, ValueError) as error:
                 raise BadInput(f"{where} is not as a store writes it: {error!r}") from None
-            told(number)
+            report_lines(number)
         if not number:
             raise BadInput(f"{file} is empty")
         if not reading.is_over:
@@ -118,8 +118,8 @@ def _added(reading: _ImportedRows, table: Table, values: Mapping[str, Any]) -> i
 def _take_job(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> int:
     added = _added(reading, table, values)
     digest = values["fingerprint"]
-    found = reading.connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one()
-    reading.job_ids[digest] = found
+    job_id = reading.connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one()
+    reading.job_ids[digest] = job_id
     return added
 
 
@@ -127,12 +127,12 @@ def _take_run(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> i
     connection, key = reading.connection, values["key"]
     fingerprint = values.pop("job")
     values["job_id"] = None if fingerprint is None else reading.job_ids[fingerprint]
-    known = connection.execute(select(runs).where(runs.c.key == key)).first()
-    if known is not None:
-        reading.run_ids[key] = known.id
-        if values["seen_at_seconds"] > known.seen_at_seconds:
+    stored = connection.execute(select(runs).where(runs.c.key == key)).first()
+    if stored is not None:
+        reading.run_ids[key] = stored.id
+        if values["seen_at_seconds"] > stored.seen_at_seconds:
             columns = {name: value for name, value in values.items() if name != "name"}
-            connection.execute(update(runs).where(runs.c.id == known.id).values(**columns))
+            connection.execute(update(runs).where(runs.c.id == stored.id).values(**columns))
         return 0
     values["name"] = _free_name(connection, runs, values["name"])
     added = _added(reading, table, values)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from epochcast.errors import BadInput
-from epochcast.observe.recording.opened_runs import Beginning, begin, found_or_made
+from epochcast.observe.recording.opened_runs import Beginning, begin, find_or_make
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.store_sink import late_seconds, report_of, state_of
 from epochcast.observe.runs.report import Report
@@ -102,7 +102,7 @@ def _keep(
     here = {one.key: run for one in arrivals if (run := known.get(one.key)) is not None}
     remembered = {run.run_id for run in here.values()}
     begun = list({one.key: one.beginning for one in arrivals if one.key not in here}.values())
-    runs = found_or_made(connection, begun) if begun else []
+    runs = find_or_make(connection, begun) if begun else []
     gone = remembered - lock_runs(connection, remembered | {opened.id for opened in runs})
     if gone:
         known.forget(gone)

@@ -79,8 +79,8 @@ def p_values(rows: Array, target: Array) -> Array:
 def _drop_useless(rows: Array, target: Array, inside: list[int], p_remove: float) -> None:
     """Take out the feature with the largest p-value, as long as that is above the bound."""
     while len(inside) > 1:
-        found = p_values(rows[:, inside], target)
-        worst = int(np.argmax(found))
-        if found[worst] <= p_remove:
+        p_of_terms = p_values(rows[:, inside], target)
+        worst = int(np.argmax(p_of_terms))
+        if p_of_terms[worst] <= p_remove:
             return
         del inside[worst]

@@ -43,7 +43,7 @@ class KerasHooks(Recording):
             return
         epochs, steps = self.params.get("epochs"), self.params.get("steps")
         total = epochs * steps if epochs and steps else None
-        self.run = self.given.begin(total=total, epochs=epochs, start=epoch * (steps or 0))
+        self.run = self.options.begin(total=total, epochs=epochs, start=epoch * (steps or 0))
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The first of several steps where Keras runs them at once (`steps_per_execution`)."""
