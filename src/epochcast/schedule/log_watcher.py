@@ -65,7 +65,7 @@ class LogWatch:
     def _prior(self, kept: KeptJob, total_steps: float) -> Prior:
         forecast = kept.job.seconds[self.start.choice]
         seconds = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, TOLD_FACTOR)
-        return Prior(seconds.scaled(1 / total_steps), told_by="the queue")
+        return Prior(seconds.scaled(1 / total_steps), source="the queue")
 
     def _sight(self, kept: KeptJob, standing: Standing) -> LogProgress:
         left = max(0.0, 1.0 - standing.fraction)

@@ -52,7 +52,7 @@ class Experience:
             notes.append("none of your past jobs could be forecast; how far they correct this one is unsure")
         missing = [column for column in model.features if column not in jobs.columns]
         if missing:
-            notes.append(f"history learned from columns that a forecast has not: {', '.join(missing)}")
+            notes.append(f"a forecast lacks columns that history learned from: {', '.join(missing)}")
         low, mid, high = (float(column[0]) for column in (predictions.low, predictions.mid, predictions.high))
         value = Interval(low, mid, high, model.widths.coverage)
         return Corrected(name, value, tuple(notes))
@@ -91,7 +91,7 @@ def _physics(forecast: Forecast, target_name: str) -> Physics:
     """The forecast itself, as `physics.physics_of` would have it."""
     if target_name == "peak_bytes":
         if forecast.peak_bytes is None:
-            raise BadInput("the past says peak_bytes, and the forecast has none")
+            raise BadInput("the history is of peak_bytes, and the forecast has none")
         return Physics(np.array([forecast.peak_bytes.mid]), np.array([FORECAST]), np.ones(1))
     step = forecast.step_seconds.mid
     parts = forecast.step_parts
@@ -100,7 +100,7 @@ def _physics(forecast: Forecast, target_name: str) -> Physics:
     steps = 1.0
     if target_name != "step_seconds":
         if forecast.samples is None:
-            raise BadInput(f"the past says {target_name}: say how much data there is (`samples` or `dataset`)")
+            raise BadInput(f"the history is of {target_name}: give `samples` or `dataset`")
         steps = forecast.samples / forecast.global_batch
         steps *= forecast.epochs if target_name == "total_seconds" else 1
     return Physics(np.array([step * steps]), np.array([FORECAST]), overheads, np.array([steps]))

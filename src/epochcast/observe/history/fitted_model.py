@@ -42,7 +42,7 @@ class Stage(Record):
 
 @dataclass(frozen=True)
 class CorrectionShares(Record):
-    """What each sum counts for in rows like those learned from; `seen` tells which these are."""
+    """What each sum counts for in rows like those learned from; `seen` says which these are."""
 
     values: tuple[float, ...]
     common: float
@@ -51,7 +51,7 @@ class CorrectionShares(Record):
     def __post_init__(self) -> None:
         is_share = min(self.values, default=-1.0) >= 0 and sum(self.values) <= 1 + 1e-9
         if not np.isfinite(self.common) or not is_share:
-            raise BadInput("shares are 0 or more and 1 at most together, beside a number that is common to all")
+            raise BadInput("shares must be at least 0 and at most 1 together, and the common factor a finite number")
 
     def mixed(self, sums: Array, is_new: Flags) -> Array:
         """Of every row; `sums` has a line for each."""

@@ -167,7 +167,7 @@ def stand_ins_of(jobs: Jobs) -> dict[str, Array]:
 
 
 def _flops_per_sample(jobs: Jobs) -> Array:
-    """Forward and backward, of one sample; NaN where no column tells."""
+    """Forward and backward, of one sample; NaN where no column says it."""
     stated = jobs.number("flops_per_sample")
     macs = jobs.number("forward_macs_per_sample")
     tokens = jobs.number("sequence_length")

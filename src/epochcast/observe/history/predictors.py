@@ -125,4 +125,4 @@ class Layers(Record):
 
 
 Predictor = Linear | Trees | RadialKernel | Layers | HistoryProcess
-"""A function of the rows of a matrix of features; a file tells them apart by their `kind`."""
+"""A function of the rows of a matrix of features; a file names their `kind`."""

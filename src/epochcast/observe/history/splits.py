@@ -225,7 +225,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise BadInput(f"the share that is held out lies between 0 and 1, got {text!r}")
+        raise BadInput(f"the held-out share must be between 0 and 1, got {text!r}")
     return share
 
 

@@ -106,7 +106,7 @@ def fits_of(kind: ModelKind, candidates: Sequence[Options] = ()) -> int:
 
 
 def counted(progress: Progress, total: int) -> Tick:
-    """A tick that tells how many of all fits are done."""
+    """A tick that reports how many of all fits are done."""
     done = 0
 
     def tick() -> None:

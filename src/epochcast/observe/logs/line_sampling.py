@@ -1,7 +1,7 @@
 """Which lines of a very long log are read: all of them at first, then some of those that go on as before.
 
 Of a passage of reports of one kind after another the first is read, the last, and one in so many. A stretch between
-two of these goes on as before where the totals, the steps per line and the time per line are what they were, and
+two of these continues as before where the totals, the steps per line and the time per line are what they were, and
 nothing ended whose time has to be added up (an epoch with a bar of its own). Where they are not (a pause, a restart, a
 gap), either half of the stretch is tried, down to single lines. So counts stay exact, and so do clocks that are written
 (dates, timers, bars). A clock that is summed up from the times of steps takes those of the lines that are read for
@@ -52,7 +52,7 @@ WOVEN_CHANGES, WOVEN_LINES = 9, 15
 # Of lines of silent kinds one in so many is listened to.
 LISTENING = 61
 
-# Lines after which a silent kind that comes again tells that something happened.
+# Lines after which a silent kind that comes again means that something happened.
 AWAY_LINES = 500
 
 # Kinds are learned from piece to piece: small ones first.
@@ -142,7 +142,7 @@ class Sampler:
     _heard: list[int] = field(default_factory=list)
 
     def read(self, block: bytes) -> None:
-        """Read what has to be read of these lines; piece by piece, so that what one tells of kinds serves the next."""
+        """Read what has to be read of these lines; piece by piece, so that the kinds learned from one serve the next."""
         start, size = 0, len(block)
         while start < size:
             owed = self.allowance.owed_bytes
@@ -323,7 +323,7 @@ def _is_epoch_per_line(last: _LastSighting | None, sighting: Sighting, line: int
 
 
 def _is_same_section(before: Sighting, after: Sighting) -> bool:
-    """Whether the same was announced; and the same epoch, where its time is not that of a clock which goes on."""
+    """Whether the same was announced; and the same epoch, where its time is not that of a clock that continues."""
     if (before.section, before.attempt, before.total, before.batches, before.epochs) != (
         after.section,
         after.attempt,

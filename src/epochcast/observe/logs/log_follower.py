@@ -39,7 +39,7 @@ class LogFollower:
     """One growing file. It stays open between looks, so that what was written last before a rotation is read as well.
 
     A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
-    the run goes on in a new attempt or where it was.
+    the run continues in a new attempt or where it was.
     """
 
     def __init__(self, path: str | Path, format: str | None = None, pattern: str | None = None) -> None:

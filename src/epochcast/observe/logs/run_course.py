@@ -1,4 +1,4 @@
-"""Placing what lines say in the run: steps counted through epochs, attempts told apart, one clock for all reports.
+"""Placing what lines say in the run: steps counted through epochs, attempts separated, one clock for all reports.
 
 Terms: an *attempt* is one start of the job; a log may hold several. A *section* is an epoch or a progress bar with a
 time of its own. Where lines have no date, the clock is the sum of what they say has passed: sections that ended, or the
@@ -14,7 +14,7 @@ from epochcast.observe.runs.report import Phase, Report
 # Lines of processes that write into one file arrive out of order by a few reports; more than that is a restart.
 STRAGGLING_REPORTS = 3
 
-# An expected rest below this, in whole seconds, tells less of the time so far than the time so far itself.
+# An expected rest below this, in whole seconds, says less about the time so far than the time so far itself.
 COARSE_SECONDS = 20.0
 
 # A sampled step this much slower than the one before held something else (evaluation) and stands for itself alone.
@@ -235,7 +235,7 @@ class Course:
             self.batches = batches
 
     def _step(self, sighting: Sighting) -> float | None:
-        """Where the run is. One that was counted in epochs before a line told their length stays counted in epochs."""
+        """Where the run is. One that was counted in epochs before a line gave their length stays counted in epochs."""
         if not self.counts_epochs or self.step is None:
             return self._steps(sighting)
         if sighting.epochs_done is not None:

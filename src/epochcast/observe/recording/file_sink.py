@@ -91,4 +91,4 @@ def _refuse_others(path: Path) -> None:
     except OSError:
         return
     if head and head != HEAD.encode():
-        raise BadInput(f"{path} is there already and is no recording of epochcast; give another file as `to`")
+        raise BadInput(f"{path} exists and is not a recording of epochcast; give another file as `to`")

@@ -63,7 +63,7 @@ def find_or_make(connection: Connection, begun: Sequence[Beginning]) -> list[Run
         now = time.time()
         values = [_new(name, new[name], now) for name in sorted(new)]
         connection.execute(or_nothing(connection, runs), values)
-    raise Unavailable("others take the names of these runs at the same time; try once more")
+    raise Unavailable("other clients take the names of these runs at the same time; try again")
 
 
 def begin(connection: Connection, begun: Sequence[Beginning], rows: Sequence[RunRow]) -> None:

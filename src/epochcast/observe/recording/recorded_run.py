@@ -81,7 +81,7 @@ class Track:
             self._write_steps(now, loss)
 
     def epoch(self) -> None:
-        """An epoch is finished. The first one tells how many steps an epoch has, where nobody knew."""
+        """An epoch is finished. The first one gives the steps per epoch where they are unknown."""
         self._settle(perf_counter())
         self._epochs += 1
         if self._start.steps_per_epoch is None and self._epochs == 1 and self._step > self._start.start_step:
@@ -105,7 +105,7 @@ class Track:
             self.paused(what, self._pause_at)
 
     def paused(self, what: str, since: float) -> None:
-        """There were no steps since `since`, a time of `time.perf_counter`, because of `what`; told afterwards."""
+        """There were no steps since `since`, a time of `time.perf_counter`, because of `what`; reported afterwards."""
         now = perf_counter()
         self._settle(max(since, self._row_at))
         self._put("done", now, seconds=now - since, what=what)

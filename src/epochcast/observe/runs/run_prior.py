@@ -27,7 +27,7 @@ class Prior:
     step_seconds: Interval | None = None
     pause_fraction: float | None = None
     start_seconds: float | None = None
-    told_by: str = "the forecast"
+    source: str = "the forecast"
 
     def __post_init__(self) -> None:
         if self.step_seconds is not None and not self.step_seconds.low > 0:
@@ -87,7 +87,7 @@ def prior_of_forecast(forecast: Forecast) -> Prior:
 
 
 def combined(priors: Sequence[Prior | None]) -> Prior | None:
-    """All that say something as one: paces in log space by precision; of the rest, the surest that tells it."""
+    """All that say something as one: paces in log space by precision; of the rest, the surest that has it."""
     ranked = sorted((prior for prior in priors if prior is not None), key=_error)
     if not ranked:
         return None
@@ -95,7 +95,7 @@ def combined(priors: Sequence[Prior | None]) -> Prior | None:
         _pace([(prior.step_seconds, prior.log_error) for prior in ranked]),
         next((prior.pause_fraction for prior in ranked if prior.pause_fraction is not None), None),
         next((prior.start_seconds for prior in ranked if prior.start_seconds is not None), None),
-        " and ".join(dict.fromkeys(prior.told_by for prior in ranked)),
+        " and ".join(dict.fromkeys(prior.source for prior in ranked)),
     )
 
 

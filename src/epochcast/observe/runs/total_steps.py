@@ -9,15 +9,15 @@ from epochcast.observe.runs.run_history import History
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Steps in all, in the unit the log counts in (steps, or epochs where it counts nothing else), and who says so."""
+    """Steps in all, in the unit the log counts in (steps, or epochs where it counts nothing else), and where that is from."""
 
     steps: float
-    told_by: str
+    source: str
     is_inferred: bool = True
-    """Whether neither the user nor the log said it in so many words."""
+    """Whether neither the user nor the log gives it directly."""
 
 
-def check_given(history: History, total: float) -> None:
+def check_total(history: History, total: float) -> None:
     """Refuse a given total below the step that the log has reached; the message says which total would do.
 
     A number that may count epochs is offered in steps.
@@ -37,7 +37,7 @@ def check_given(history: History, total: float) -> None:
 
 
 def total_of(history: History, total: float | None = None) -> Total:
-    """The total; asks for one where nothing tells it."""
+    """The total; raises where neither the user nor the log gives it."""
     if total is not None:
         if not 0 < total < inf:
             raise BadInput(f"`total` must be a number above 0, got {total:g}")

@@ -1,4 +1,4 @@
-"""Where the database lies: what was asked for, what EPOCHCAST_STORE says, or a file in the user's data folder."""
+"""Where the database is: at the given URL or path, at EPOCHCAST_STORE, or in the user's data folder."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 """A run that is followed, kept in a store: reports in batches, how it stands, and where it stopped.
 
 Reading a log again from its start adds nothing that is there. A log that begins elsewhere than the one that was kept
-(it was rotated, or the job was started again into a new file) goes on after it: the tracker first gets what is in the
+(it was rotated, or the job was started again into a new file) continues it: the tracker first gets what is in the
 store, and the new reports are those of another attempt.
 """
 

@@ -283,9 +283,9 @@ class _LogRun:
         """Once: a run that is followed may go a step beyond its total."""
         history = self.watch.tracker.history
         if self.options.total is not None and not self.is_total_checked and history.reports:
-            from epochcast.observe.runs.total_steps import check_given
+            from epochcast.observe.runs.total_steps import check_total
 
-            check_given(history, self.options.total)
+            check_total(history, self.options.total)
             self.is_total_checked = True
 
     def _read_metric(self) -> None:

@@ -157,7 +157,7 @@ class RuleParser:
         return None
 
     def _recount(self, sighting: Sighting) -> None:
-        """Epochs from 0 or from 1: the first one of a log tells."""
+        """Epochs from 0 or from 1: the first one of a log decides."""
         if sighting.epoch is None:
             return
         if self.first_epoch is None or sighting.epoch == 0:

@@ -37,7 +37,7 @@ class KerasHooks(Recording):
         self.run, self._lock = None, RLock()
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The first one tells where a resumed training stands."""
+        """The first one says where a resumed training stands."""
         self._batch = self._begun = -1
         if self.run is not None:
             return

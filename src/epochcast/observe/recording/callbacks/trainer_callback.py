@@ -1,6 +1,6 @@
 """Hugging Face Trainer: `Trainer(callbacks=[TrainerTracking(job="mine")])`.
 
-A step is a step of the optimizer, as the trainer counts them. The trainer tells when an evaluation or a checkpoint is
+A step is a step of the optimizer, as the trainer counts them. The trainer reports when an evaluation or a checkpoint is
 over: it lasted since the step before.
 """
 
