@@ -142,7 +142,7 @@ class Sampler:
     _heard: list[int] = field(default_factory=list)
 
     def read(self, block: bytes) -> None:
-        """Read what has to be read of these lines; piece by piece, so that the kinds learned from one serve the next."""
+        """Read what has to be read of these lines, piece by piece: kinds learned from one serve the next."""
         start, size = 0, len(block)
         while start < size:
             owed = self.allowance.owed_bytes

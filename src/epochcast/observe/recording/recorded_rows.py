@@ -20,7 +20,7 @@ from math import inf, isfinite
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
-from epochcast.base.record import Record, json_key, json_name, json_optional
+from epochcast.base.record import Record, json_key, json_optional
 from epochcast.errors import BadInput
 from epochcast.observe.runs.report import Phase, Report
 
@@ -43,7 +43,7 @@ class AttemptStart(Record):
     json_lenient: ClassVar[bool] = True
     json_from: ClassVar[Mapping[str, str]] = {"started_at_seconds": "at"}
 
-    version: int = json_name("epochcast_track", default=VERSION, kw_only=True)
+    version: int = field(default=VERSION, kw_only=True, metadata=json_key("epochcast_track"))
     job: str
     attempt: int
     started_at_seconds: float = field(metadata=json_key("at"))

@@ -21,7 +21,7 @@ class TrackedLoop(Track, Generic[T]):
     batches: Iterable[T]
 
     def __iter__(self) -> Iterator[T]:
-        """One epoch. The run ends with its last epoch; a loop that is left early continues when it is iterated again."""
+        """One epoch. The run ends with its last epoch; a loop that is left early continues when iterated again."""
         if self.is_over:
             raise BadInput("this run is over; call `track` again for another")
         source = iter(self.batches)

@@ -44,8 +44,8 @@ SHORT_ERROR, SHORT_SECONDS = 0.5, 15.0
 # error at 10 % of the run in either half of them.
 BEFORE_AN_EPOCH_ENDED = 0.02
 # Where no epochs are counted and no pause was seen: c·(1/√f − 1) at a fraction f of the run. Either half of the logs of
-# `studies/track` has a median of true over estimated of +1.5 and +1.7 % at 1–3 % of the run, +0.8 % at 5–10 %, below 0.5 %
-# from 14 % on.
+# `studies/track` has a median of true over estimated of +1.5 and +1.7 % at 1–3 % of the run, +0.8 % at 5–10 %, below
+# 0.5 % from 14 % on.
 BEFORE_A_PAUSE = 0.0025
 LEAST_FRACTION = 0.01
 # An attempt with so many spans has a pace of its own; one with fewer shares that of those before.

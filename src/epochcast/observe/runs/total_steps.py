@@ -9,7 +9,7 @@ from epochcast.observe.runs.run_history import History
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Steps in all, in the unit the log counts in (steps, or epochs where it counts nothing else), and where that is from."""
+    """Steps in all, in the unit of the log (steps, or epochs where it counts nothing else), and the source of that."""
 
     steps: float
     source: str
