@@ -13,7 +13,7 @@ from epochcast.measure.evaluate.scores import Scores, scores
 from epochcast.observe.history.job_table import Array, Integers
 from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet
-from epochcast.observe.history.models.model_table import MODELS, ModelKind, find_kind
+from epochcast.observe.history.models.model_table import MODELS, find_kind
 from epochcast.observe.history.seen_columns import SeenColumns
 from epochcast.observe.history.splits import Split, default_splits, split_of
 from epochcast.observe.history.tuning import Tick, counted, fits_of
@@ -105,17 +105,14 @@ def compare(
     cuts = [split_of(name, past.jobs, seed) for name in (splits or default_splits(past.jobs))]
     if not cuts:
         raise BadInput("no split can be made of this table; name one, like random or batch>64")
-    total = sum(len(cut.parts) * _fits(kind, is_tuned) for cut in cuts for kind in kinds.values())
+    fits = sum(fits_of(kind, () if is_tuned else kind.grid[:1]) for kind in kinds.values())
+    total = fits * sum(len(cut.parts) for cut in cuts)
     tick = (lambda: None) if progress is None else counted(progress, total)
     results = {}
     for cut in cuts:
         tested = {name: _tested(name, past, cut, is_tuned, seed, workers, tick) for name in kinds}
         results[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
     return HistoryComparison(past.target_name, len(past), results, past.jobs.notes)
-
-
-def _fits(kind: ModelKind, is_tuned: bool) -> int:
-    return fits_of(kind) if is_tuned else fits_of(kind, kind.grid[:1])
 
 
 def _tested(name: str, past: LearningSet, cut: Split, is_tuned: bool, seed: int, workers: int, tick: Tick) -> Tested:

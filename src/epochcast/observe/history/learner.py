@@ -67,7 +67,8 @@ def learn(
     if kind.needs_physics and past.jobs.physics is not None:
         without = stand_in_scores(past.target, past.jobs.physics)
         new |= {NO_FORECAST: without} if len(without) else {}
-    group_column = _group_column(past.inputs)
+    # Intervals go by device, else by model, where the table has one.
+    group_column = column_of("device", past.inputs.categories) or column_of("model", past.inputs.categories)
     groups = None if group_column is None else past.inputs.category(group_column)
     return HistoryModel(
         target_name=past.target_name,
@@ -91,11 +92,6 @@ def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:
     if pair_words(jobs) is not None:
         columns |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
     return sorted(columns if wanted is None else columns & set(wanted))
-
-
-def _group_column(jobs: Jobs) -> str | None:
-    """Intervals go by device, else by model, where the table has one."""
-    return column_of("device", jobs.categories) or column_of("model", jobs.categories)
 
 
 def _new_scores(

@@ -81,7 +81,7 @@ def _middle(values: Array, ends: tuple[float, float]) -> float:
     return float(np.sqrt(low * high)) if low > 0 else (low + high) / 2
 
 
-def _commonest(jobs: Jobs, name: str, levels: frozenset[str]) -> str:
+def _commonest(jobs: Jobs, name: str, levels: tuple[str, ...]) -> str:
     words: list[str] = [word for word in jobs.category(name).tolist() if word in levels]
     if len(jobs) > 1 and words:
         return max(sorted(set(words)), key=words.count)

@@ -41,7 +41,7 @@ from epochcast.observe.store.database_tables import (
 )
 from epochcast.observe.store.insert_rows import or_nothing, parts_of, upsert
 from epochcast.observe.store.job_fingerprint import fingerprint
-from epochcast.observe.store.row_values import RunFilter, attempt_of, forecast_of, job_of, new_run, run_of
+from epochcast.observe.store.row_values import RunFilter, new_run, run_of
 from epochcast.observe.store.run_updates import lock_runs, note_runs, note_seen
 from epochcast.observe.store.store_errors import Unavailable, plain_errors
 from epochcast.observe.store.store_location import sqlite_file
@@ -184,7 +184,7 @@ class Store:
         """The attempts of a run, the first one first."""
         query = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.attempt)
         with self.reading() as connection:
-            return [attempt_of(row) for row in connection.execute(query)]
+            return [Attempt(**row._mapping) for row in connection.execute(query)]
 
     # ---- observations --------------------------------------------------------------------------------
 
@@ -257,16 +257,14 @@ class Store:
             row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
         if row is None:
             raise UnknownName("job with the id", str(job_id), ())
-        return job_of(row)
+        return JobRow(**row._mapping)
 
     def jobs(self, model: str | None = None) -> list[JobRow]:
         """All jobs, or those of a model."""
         query = select(jobs).order_by(jobs.c.id)
         with self.reading() as connection:
-            return [
-                job_of(row)
-                for row in connection.execute(query if model is None else query.where(jobs.c.model == model))
-            ]
+            rows = connection.execute(query if model is None else query.where(jobs.c.model == model))
+            return [JobRow(**row._mapping) for row in rows]
 
     def add_forecast(
         self, forecast: Forecast, *, run_id: int | None = None, job_id: int | None = None
@@ -300,7 +298,7 @@ class Store:
         if job_id is not None:
             query = query.where(forecasts.c.job_id == job_id)
         with self.reading() as connection:
-            return [forecast_of(row) for row in connection.execute(query)]
+            return [StoredForecast(**row._mapping) for row in connection.execute(query)]
 
     # ---- measurements --------------------------------------------------------------------------------
 
