@@ -118,7 +118,7 @@ def track(
     )
     if length is None and total and epochs and total % epochs == 0:
         begun = replace(begun, steps_per_epoch=int(total / epochs))
-    run: TrackedLoop[Any] = TrackedLoop(begun, _sinks(begun, to, show, is_asked=rank is not None))
+    run: TrackedLoop[Any] = TrackedLoop(begun, _sinks(begun, to, show, has_rank=rank is not None))
     run.batches = () if batches is None else batches
     return run
 
@@ -132,9 +132,9 @@ def _length(batches: object) -> int | None:
 
 
 def _sinks(
-    begun: AttemptStart, to: Destination | Sequence[Destination] | None, show: bool, is_asked: bool
+    begun: AttemptStart, to: Destination | Sequence[Destination] | None, show: bool, has_rank: bool
 ) -> list[Sink]:
-    if begun.rank > 0 and not is_asked:
+    if begun.rank > 0 and not has_rank:
         return []
     chosen = sinks(to, begun)
     if show:

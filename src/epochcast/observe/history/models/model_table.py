@@ -184,7 +184,11 @@ MODELS: Mapping[str, ModelKind] = {
     "augmented": ModelKind(
         "inverses, products and logarithms, selected forward or by importance",
         _augmented,
-        tuple({"selection": one, "log": is_log} for one in ("forward", "importance") for is_log in (False, True)),
+        tuple(
+            {"selection": selection, "log": is_log}
+            for selection in ("forward", "importance")
+            for is_log in (False, True)
+        ),
     ),
     "ernest": ModelKind("Ernest: scale/machines, log(machines), machines", _ernest),
     "optimus": ModelKind("Optimus: networks, workers, batch/threads, batch/(workers·flops)", _optimus),
