@@ -10,8 +10,12 @@ null. A plain dataclass inside a record is an object of its fields. An `Interval
 coverage}. Fields whose name begins with an underscore are hidden.
 
 A record that is kept in files has a `json_version`: the first key of its object, and the only version that is read.
-`json_lenient` records pass over keys they do not know. `json_from` names properties that stand for a field in the JSON
-form, where the field holds what JSON cannot (a live model).
+`json_lenient` records pass over keys they do not know, and over null where a field has a default. `json_from` names
+properties that stand for a field in the JSON form, where the field holds what JSON cannot (a live model).
+
+The keys of a record in a field with the metadata `INLINE` are keys of the object around it. `json_optional` fields have
+no key where they are None or empty. Where a field takes several records, each with a constant `kind` in its
+`json_also`, that key tells which one to read.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ MOST_RECORDS = 1_000
 VERSION = "version"
 """The key of `json_version`."""
 
-_NAME = "json_name"
+_NAME, _INLINE, _OPTIONAL = "json_name", "json_inline", "json_optional"
 
 
 def json_key(name: str | None) -> Mapping[str, str | None]:
@@ -65,6 +69,8 @@ def json_key(name: str | None) -> Mapping[str, str | None]:
 
 HIDDEN: Mapping[str, Any] = json_key(None)
 """Metadata of a field that is no part of the JSON form."""
+INLINE: Mapping[str, Any] = {**HIDDEN, _INLINE: True}
+"""Metadata of a field with a record whose keys are keys of the object around it."""
 
 
 def json_name(name: str, **properties: Any) -> Any:
@@ -75,6 +81,12 @@ def json_name(name: str, **properties: Any) -> Any:
 def json_hidden(**properties: Any) -> Any:
     """A dataclass field that is no part of the JSON form; `properties` are those of `dataclasses.field`."""
     return field(metadata=HIDDEN, **properties)
+
+
+def json_optional(name: str | None = None, **properties: Any) -> Any:
+    """A dataclass field that has no key where it is None or empty; `name` is the key if it is not the field's name."""
+    key = {} if name is None else json_key(name)
+    return field(metadata={**key, _OPTIONAL: True}, **properties)
 
 
 class Record:
@@ -89,11 +101,16 @@ class Record:
     json_version: ClassVar[int | None] = None
     """Version of the JSON form; a reader refuses any other."""
     json_lenient: ClassVar[bool] = False
-    """Whether reading passes over unknown keys."""
+    """Whether reading passes over unknown keys, and over null where a field has a default."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
         values = {key: plain(getattr(self, name)) for key, name in _sources(type(self))}
+        for key in _optional_keys(type(self)):
+            if values[key] is None or values[key] in ("", [], {}):
+                del values[key]
+        for name in _inlined(type(self)):
+            values |= getattr(self, name).as_dict()
         return values if self.json_version is None else {VERSION: self.json_version, **values}
 
     @classmethod
@@ -115,28 +132,30 @@ class Record:
         for key, name in _sources(cls):
             is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
             properties[key] = {"const": getattr(cls, name)} if is_constant else schema_of(_type(cls, name), definitions)
-        return described(cls, properties, properties)
+        for kind in _inlined(cls).values():
+            properties |= kind.object_schema(definitions)["properties"]
+        return described(cls, properties, (key for key in properties if key not in _optional_keys(cls)))
 
 
 def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     """The record, or plain dataclass, of a JSON object."""
     if not isinstance(values, Mapping):
         raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
-    by_key = {key: name for name, key in _keys(cls)}
-    derived: tuple[str, ...] = ()
+    is_lenient = issubclass(cls, Record) and cls.json_lenient
     if issubclass(cls, Record):
         _check_version(cls, values)
-        derived = (*cls.json_also, *([] if cls.json_version is None else [VERSION]))
-    hints = _hints(cls)
-    if not (issubclass(cls, Record) and cls.json_lenient):
-        for key in values:
-            if key not in by_key and key not in derived:
-                raise UnknownField(_words(cls), key, values[key], by_key)
+    unknown = () if is_lenient else [key for key in values if key not in _all_keys(cls)]
+    for key in unknown:
+        raise UnknownField(_words(cls), key, values[key], [key for _, key in _keys(cls)])
+    hints, arguments = _hints(cls), {}
     for item, key in _items(cls):
-        if _is_required(item) and key not in values:
+        if key in values and not (is_lenient and values[key] is None and not _is_required(item)):
+            arguments[item.name] = _typed(cls, key, hints[item.name], values[key])
+        elif _is_required(item):
             raise InvalidField(_words(cls), key, None, "given")
-    named_values = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
-    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in named_values})
+    for name, kind in _inlined(cls).items():
+        arguments[name] = read_as(kind, {key: values[key] for key in _all_keys(kind) & values.keys()})
+    return cls(**arguments)
 
 
 def _check_version(cls: type[Record], values: Mapping[str, Any]) -> None:
@@ -192,6 +211,35 @@ def _sources(cls: type[Record]) -> tuple[tuple[str, str], ...]:
 
 
 @remembered(MOST_RECORDS)
+def _optional_keys(cls: type) -> tuple[str, ...]:
+    return tuple(key for item, key in _items(cls) if _OPTIONAL in item.metadata)
+
+
+@remembered(MOST_RECORDS)
+def _inlined(cls: type) -> Mapping[str, type[Record]]:
+    """Fields whose records have their keys in the object itself."""
+    names = [item.name for item in fields(cls) if _INLINE in item.metadata]
+    return {name: get_type_hints(cls)[name] for name in names}
+
+
+@remembered(MOST_RECORDS)
+def _all_keys(cls: type) -> frozenset[str]:
+    """Every key that the JSON object may have."""
+    keys = {key for _, key in _keys(cls)}
+    if issubclass(cls, Record):
+        keys.update(cls.json_also, *(_all_keys(kind) for kind in _inlined(cls).values()))
+        keys |= set() if cls.json_version is None else {VERSION}
+    return frozenset(keys)
+
+
+@remembered(MOST_RECORDS)
+def _by_kind(kinds: tuple[Any, ...]) -> Mapping[str, type[Record]]:
+    """Records that one field takes, by the `kind` that each writes."""
+    records = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Record)]
+    return {kind.kind: kind for kind in records if "kind" in kind.json_also}  # type: ignore[attr-defined]
+
+
+@remembered(MOST_RECORDS)
 def _hints(cls: type) -> Mapping[str, Any]:
     """Types of the fields that the JSON form has; the annotations of others may name what only type checkers import."""
     annotations = {item.name: item.type for item, _ in _items(cls)}
@@ -218,11 +266,17 @@ _WANTED: Mapping[Any, str] = {
 
 def _typed(cls: type, key: str, hint: Any, value: Any) -> Any:
     """A value out of JSON in the type of its field."""
+    if type(value) is hint:  # most are
+        return value
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if value is None:
         if NoneType in kinds or hint is Any:
             return None
         raise InvalidField(_words(cls), key, value, _wanted(hint))
+    if isinstance(value, Mapping) and (by_kind := _by_kind(kinds)):
+        if value.get("kind") not in by_kind:
+            raise InvalidField(_words(cls), f"{key}.kind", value.get("kind"), "one of " + ", ".join(by_kind))
+        return by_kind[value["kind"]].from_dict(value)
     refused: InvalidField | None = None
     for kind in (kind for kind in kinds if kind is not NoneType):
         try:
@@ -245,7 +299,7 @@ def _of_kind(cls: type, key: str, kind: Any, value: Any) -> Any:
     if origin is Literal and value in get_args(kind):
         return value
     if hasattr(origin, "tolist") and isinstance(value, list):
-        return _array(cls, key, value)
+        return _array(cls, key, kind, value)
     if isinstance(kind, type) and origin is None:
         return _scalar(cls, key, kind, value)
     raise InvalidField(_words(cls), key, value, _wanted(kind))
@@ -279,13 +333,18 @@ def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
     raise InvalidField(_words(cls), key, value, _wanted(kind))
 
 
-def _array(cls: type, key: str, value: list[Any]) -> Any:
+def _array(cls: type, key: str, kind: Any, value: list[Any]) -> Any:
     import numpy as np
 
     try:
-        return np.array(value, dtype=np.float64)
+        numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidField(_words(cls), key, value, "a list of numbers") from None
+    if np.float64 in get_args(get_args(kind)[1]):  # NDArray[np.float64]
+        return numbers
+    if not (numbers == np.trunc(numbers)).all():
+        raise InvalidField(_words(cls), key, value, "a list of whole numbers")
+    return numbers.astype(np.int64)
 
 
 def _object(cls: type, key: str, kind: type, value: Mapping[str, Any]) -> Any:

@@ -65,7 +65,7 @@ class LogWatch:
     def _prior(self, stored: StoredJob, total_steps: float) -> Prior:
         forecast = stored.job.seconds[self.start.choice]
         seconds = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, POINT_FORECAST_FACTOR)
-        return Prior(seconds.scaled(1 / total_steps), told_by="the queue")
+        return Prior(seconds.scaled(1 / total_steps), source="the queue")
 
     def _sight(self, stored: StoredJob, standing: Standing) -> LogProgress:
         left = max(0.0, 1.0 - standing.fraction)

@@ -60,7 +60,7 @@ class JobRow:
 class RunRow(Record):
     """One training: what the database knows of it, and the JSON object that `epochcast runs` and the API show.
 
-    `key` tells it from every run of any database. `step_seconds` is the pace it showed, without pauses;
+    `key` identifies it in every database. `step_seconds` is the pace it showed, without pauses;
     `elapsed_seconds` include them, and the `down_seconds` between its attempts. `progress` is its last standing as it
     was written (`standing` reads it).
     """

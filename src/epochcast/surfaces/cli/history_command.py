@@ -227,23 +227,21 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _fitted(model: "HistoryModel", out: Path) -> dict[str, Any]:
-    learned = model.learned
     return {
         "target": model.target_name,
-        "model": learned.fitted.name,
-        "rows": learned.rows,
+        "model": model.fitted.name,
+        "rows": model.rows,
         "features": list(model.features),
-        "options": dict(learned.options),
-        "error": learned.error,
+        "options": dict(model.options),
+        "error": model.error,
         "written": str(out),
     }
 
 
 def _fit_view(model: "HistoryModel") -> "RenderableType":
-    learned = model.learned
-    error = f"{learned.error:.1%}".replace("%", " %")
+    error = f"{model.error:.1%}".replace("%", " %")
     return (
-        f"{learned.fitted.name} of {model.target_name}, learned from {learned.rows:,} jobs and {len(model.features)}"
+        f"{model.fitted.name} of {model.target_name}, learned from {model.rows:,} jobs and {len(model.features)}"
         f" columns; mean error on jobs it had not seen: {error}"
     )
 

@@ -221,9 +221,9 @@ class _LogRun:
         history = self.watch.tracker.history
         total = self.request.total
         if total is not None and not self.is_total_checked and history.reports:
-            from epochcast.observe.runs.total_steps import check_given
+            from epochcast.observe.runs.total_steps import check_total
 
-            check_given(history, total)
+            check_total(history, total)
             self.is_total_checked = True
 
     def _read_metric(self) -> None:

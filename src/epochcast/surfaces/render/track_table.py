@@ -121,7 +121,7 @@ def _notes(log: TrackedLog) -> Iterator[Note]:
     """What is behind the row."""
     standing = log.standing
     if standing.step > standing.total_steps:
-        beyond = f"The log is beyond the total of {standing.total_steps:,.10g} steps ({standing.total_told_by})."
+        beyond = f"The log is beyond the total of {standing.total_steps:,.10g} steps ({standing.total_source})."
         yield Note(beyond, Importance.NOT_AS_ASKED)
     if not standing.is_done:
         yield from _silence(standing)
@@ -133,7 +133,7 @@ def _notes(log: TrackedLog) -> Iterator[Note]:
         yield Note(f"rank {drift.rank}: {_change_text(drift)}", Importance.LIMIT)
     if standing.is_total_inferred:
         yield Note(
-            f"Total inferred: {standing.total_told_by}. Set another with --total.",
+            f"Total inferred: {standing.total_source}. Set another with --total.",
             Importance.EVIDENCE,
             many="{count} totals are inferred: {names}. Set another with --total.",
         )

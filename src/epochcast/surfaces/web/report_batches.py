@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from epochcast.errors import BadInput
-from epochcast.observe.recording.opened_runs import Beginning, begin, found_or_made
+from epochcast.observe.recording.opened_runs import Beginning, begin, find_or_make
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.store_sink import late_seconds, report_of, state_of
 from epochcast.observe.runs.report import Report
@@ -102,7 +102,7 @@ def _keep(
     by_key = {arrival.key: run for arrival in arrivals if (run := attempt_runs.get(arrival.key)) is not None}
     remembered = {run.run_id for run in by_key.values()}
     begun = list({arrival.key: arrival.beginning for arrival in arrivals if arrival.key not in by_key}.values())
-    runs = found_or_made(connection, begun) if begun else []
+    runs = find_or_make(connection, begun) if begun else []
     gone = remembered - lock_runs(connection, remembered | {opened.id for opened in runs})
     if gone:
         attempt_runs.forget(gone)
