@@ -4,7 +4,8 @@ It is captured in float32, or in half where the step is stored in half (`stored`
 captured in float32 and rewritten.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,6 @@ from epochcast.describe.capture.torch.example_inputs import example_for
 from epochcast.describe.capture.torch.meta_modules import compiled_notes, copied_to_meta
 from epochcast.describe.capture.torch.meta_steps import Captured, How, Loss, derived_update, parameters_of, run
 from epochcast.describe.capture.torch.module_lora import with_lora
-from epochcast.describe.capture.torch.scan_loops import loops
 from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.stored_weights import (
     FOLLOW_WEIGHTS,
@@ -44,6 +44,8 @@ from epochcast.describe.graph.training import as_recipe_keeps, as_recipe_stores
 from epochcast.errors import BadInput, EpochcastError
 
 _FORWARD = Recipe(1, mode="forward")
+# Equal ops in one module that make a loop; no layer that is written out has as many.
+_LEAST_LOOP = 48
 
 
 class Pair(NamedTuple):
@@ -157,7 +159,7 @@ class TorchModel:
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        notes = (*self.notes, *why, *small.notes, *loops(small.ops), *packed_notes(packed.items()))
+        notes = (*self.notes, *why, *small.notes, *scan_notes(small.ops), *packed_notes(packed.items()))
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
     def _captured(self, recipe: Recipe) -> Pair:
@@ -218,3 +220,25 @@ def _joined(ops: tuple[Op, ...], tail: tuple[Op, ...]) -> tuple[Op, ...]:
 def _with_ends(captured: Captured) -> tuple[Op, ...]:
     """The ops and one more that only carries the graph's inputs and outputs, so that they are resized with the rest."""
     return (*captured.ops, Op("ends", View(), (*captured.inputs, *captured.constants), captured.outputs))
+
+
+def scan_notes(ops: Iterable[Op]) -> Iterator[str]:
+    """A note about the module with the longest loop over time, if there is one: the plain version of Mamba or a
+    hand-written RNN is captured as written, and a fused kernel (`mamba_ssm`) would be much faster.
+
+    Ops of the model's own `forward` are a loop only if they are most of its ops: it may also hold the sums behind many
+    layers.
+    """
+    counts = Counter((op.layer, op.kind, tuple(t.shape for t in op.outputs)) for op in ops if op.phase is Phase.FORWARD)
+    equal = {key: count for key, count in counts.items() if count >= _LEAST_LOOP}
+    if 2 * sum(count for (layer, _, _), count in equal.items() if not layer) < counts.total():
+        equal = {key: count for key, count in equal.items() if key[0]}
+    if equal:
+        layers = {layer for layer, _, _ in equal}
+        (layer, _, _), count = max(equal.items(), key=lambda item: item[1])
+        more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+        where = f"module {layer!r}" if layer else "the model"
+        yield (
+            f"{where}{more} runs a loop of {count} equal ops, one kernel after another: "
+            "a fused kernel (a scan) would be faster and is not modelled"
+        )
