@@ -8,9 +8,10 @@ outputs):
 A transposed layer spreads each element over k outputs, s apart, so that an output sees ⌈k/s⌉ of them:
 r' = r + (⌈k/s⌉-1)·j, j' = j/s.
 
-Where branches meet, the larger field counts. Ops that mix all positions (a linear layer on flattened features, a product
-of two computed tensors, attention, recurrence, a global pool or mean) see the whole input. As in publications, a field
-is not cut off at the border (ResNet-50 sees 427 pixels of 224), and statistics of a normalisation are not counted.
+Where branches meet, the larger field counts. Ops that mix all positions (a linear layer on flattened features, a
+product of two computed tensors, attention, recurrence, a global pool or mean) see the whole input. As in publications,
+a field is not cut off at the border (ResNet-50 sees 427 pixels of 224), and statistics of a normalisation are not
+counted.
 """
 
 from dataclasses import dataclass
