@@ -29,6 +29,7 @@ from epochcast.hardware.host_device import detect_host
 from epochcast.hardware.link import Link
 from epochcast.measure.bench.link_fit import asked, link_fits
 from epochcast.measure.bench.measurements import MeasuredMachine, Measurement, read
+from epochcast.measure.bench.torch_device import device_type
 from epochcast.measure.fit.local_steps import fit_steps
 from epochcast.predict.cost.gaussian import Array, CostKernel, CostProcess
 from epochcast.predict.cost.local_model import ALL, FEATURES, CostLine, Key, Local, MeasuredClass, coordinates, keys
@@ -117,7 +118,7 @@ def fit_local(
 
 def device_of(machine: MeasuredMachine) -> Device:
     """The device of a machine's rows: its processors, or its GPU."""
-    if str(machine.facts.get("device", "cpu")).startswith("cuda"):
+    if device_type(str(machine.facts.get("device", "cpu"))) == "cuda":
         return find_device(str(machine.facts["gpu"]))
     host = detect_host()
     measured_cpu = machine.facts.get("cpu")

@@ -75,13 +75,12 @@ class FineTuning:
 
     def read_trl(self, call: ast.Call, kind: str, document: Mapping[str, Any]) -> list[ConfigSetting]:
         """What SFTConfig or SFTTrainer say beside TrainingArguments."""
-        is_trainer = kind.endswith("Trainer")
         if any(k.arg == _ADAPTER and not _is_none(k.value) for k in call.keywords):
             self.passed[_ADAPTER] = f"line {call.lineno}"
         if isinstance(document.get("model_init_kwargs"), Mapping):
             self.read_loading(call, document["model_init_kwargs"])
         reader = Reader(self.script, document)
-        read_trl(reader, kind.replace("Trainer", "Config"), with_defaults=not is_trainer)
+        read_trl(reader, kind)
         self.not_modelled += reader.not_modelled
         self.notes += reader.notes
         if not any(k.arg in LENGTH_KEYS and _is_none(k.value) for k in call.keywords):

@@ -16,7 +16,7 @@ from epochcast.describe.capture.config.optimizers import found_optimizer
 from epochcast.describe.capture.config.precisions import KERAS, MIXED
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
-from epochcast.describe.capture.config.trl_config import OWN_KEYS, TRL_CONFIGS
+from epochcast.describe.capture.config.trl_config import TRL_CONFIGS, TRL_KEYS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
 from epochcast.describe.capture.script.script_calls import UNREAD, arguments, known, plain
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -195,7 +195,7 @@ class _ScriptReading:
         if kind not in TRL_CONFIGS:
             return own
         said = {setting.option for setting in own}
-        rest = {name: value for name, value in document.items() if name not in OWN_KEYS}
+        rest = {name: value for name, value in document.items() if name not in TRL_KEYS}
         return [*own, *(one for one in self._training_arguments(rest) if one.option not in said)]
 
     def _read_accelerator(self, call: ast.Call) -> None:
