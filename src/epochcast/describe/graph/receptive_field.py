@@ -31,7 +31,7 @@ class ReceptiveField:
     size: Sizes
     jump: Sizes
 
-    def whole(self, spatial: Sizes) -> "ReceptiveField":
+    def mixed(self, spatial: Sizes) -> "ReceptiveField":
         """The field of an op that mixes all positions of an input with these spatial sizes."""
         return ReceptiveField(tuple(max(r, n) for r, n in zip(self.size, spatial, strict=True)), spatial)
 

@@ -273,8 +273,8 @@ class _DocumentReader:
         if not is_int(kind) or not 0 <= kind < len(self._kinds):
             raise BadInput(f"{place}: no kind {kind!r}; the table has {len(self._kinds)}")
         sides = [
-            self._pick(side, f"{place}.{what}")
-            for side, what in ((inputs, "inputs"), (outputs, "outputs"), (weights, "weights"))
+            self._pick(side, f"{place}.{name}")
+            for side, name in ((inputs, "inputs"), (outputs, "outputs"), (weights, "weights"))
         ]
         tensors = [tuple(t for t, _ in side) for side in sides]
         growths = [tuple(g for _, g in side) for side in sides]

@@ -134,8 +134,8 @@ def _all_gather(elements: int, device: Any) -> Callable[[], object]:
 
     gather: Any = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor
     part = torch.zeros(elements // distributed.get_world_size(), device=device)
-    whole = torch.zeros(len(part) * distributed.get_world_size(), device=device)
-    return lambda: gather(whole, part)
+    gathered = torch.zeros(len(part) * distributed.get_world_size(), device=device)
+    return lambda: gather(gathered, part)
 
 
 def _reduce_scatter(elements: int, device: Any) -> Callable[[], object]:
@@ -144,8 +144,8 @@ def _reduce_scatter(elements: int, device: Any) -> Callable[[], object]:
 
     scatter: Any = getattr(distributed, "reduce_scatter_single", None) or distributed.reduce_scatter_tensor
     part = torch.zeros(elements // distributed.get_world_size(), device=device)
-    whole = torch.zeros(len(part) * distributed.get_world_size(), device=device)
-    return lambda: scatter(part, whole)
+    source = torch.zeros(len(part) * distributed.get_world_size(), device=device)
+    return lambda: scatter(part, source)
 
 
 COLLECTIVES: Mapping[str, Callable[[int, Any], Callable[[], object]]] = {

@@ -88,9 +88,9 @@ class TorchStep:
         return torch.autocast(device_type(self.device), torch_precision(self.recipe.precision_rules))
 
     def _loss(self, result: Any, targets: torch.Tensor | None) -> torch.Tensor:
-        own = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
-        if isinstance(own, torch.Tensor):
-            return own
+        model_loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+        if isinstance(model_loss, torch.Tensor):
+            return model_loss
         scores = [t for _, t in tensors_in(result) if t.requires_grad]
         if not scores:
             raise BadInput("no output of the model can be trained")

@@ -171,10 +171,10 @@ def forecast_group(
             *(FailedRow.because(run.row_index, run.model, error) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
-    known: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
+    steps: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
     for run in runs:
         try:
-            seconds, parts = known.get(_asked(run, singles or {}), partial(_step, run, session, singles or {}))
+            seconds, parts = steps.get(_step_key(run, singles or {}), partial(_step, run, session, singles or {}))
             forecasts.append(RunForecast(run.row_index, seconds, parts))
         except EpochcastError as error:
             failures.append(FailedRow.because(run.row_index, run.model, error))
@@ -183,7 +183,7 @@ def forecast_group(
     return forecasts, failures
 
 
-def _asked(run: MeasuredRun, singles: Mapping[int, MeasuredSingle]) -> Hashable:
+def _step_key(run: MeasuredRun, singles: Mapping[int, MeasuredSingle]) -> Hashable:
     """What a forecast depends on: rows that repeat a measurement repeat no forecast."""
     return replace(run, row_index=0, step_seconds=1.0, notes=()), singles.get(run.row_index)
 
@@ -195,8 +195,8 @@ def _step(
     single = singles.get(run.row_index)
     if single is not None:
         return given_step(run, session, single), None
-    found = forecast_job(run.job, run_placement(run), session, step_only=True)
-    return found.step_seconds, found.step_parts
+    forecast = forecast_job(run.job, run_placement(run), session, step_only=True)
+    return forecast.step_seconds, forecast.step_parts
 
 
 def _bare_group(

@@ -20,11 +20,11 @@ def squeezed(name: str) -> str:
 
 def by_squeezed(names: Iterable[str]) -> Mapping[str, str]:
     """Names by what is left of them without punctuation; those that are then the same are not there."""
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for name in names:
         key = squeezed(name)
-        found[key] = "" if key in found else name
-    return {key: name for key, name in found.items() if name}
+        by_key[key] = "" if key in by_key else name
+    return {key: name for key, name in by_key.items() if name}
 
 
 def reference_of(name: str) -> str:

@@ -29,9 +29,7 @@ class Sums(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)) for _ in range(50)
-        )
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)) for _ in range(50))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:

@@ -11,7 +11,7 @@ from tests.every import every
 from torch import nn
 
 from epochcast.describe.capture.torch.small_values import Values
-from epochcast.describe.capture.torch.stored_weights import kept_in
+from epochcast.describe.capture.torch.stored_weights import stored_as_half
 from epochcast.describe.capture.torch.torch_model import TorchModel
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
@@ -107,7 +107,7 @@ def test_masters_and_their_state_are_float32_and_parameters_half() -> None:
 def test_the_module_is_left_as_it_was() -> None:
     module = Norm()
     before = [(name, t.dtype, t.data_ptr()) for name, t in (*module.named_parameters(), *module.named_buffers())]
-    with kept_in(module, "bf16", Values()):
+    with stored_as_half(module, "bf16", Values()):
         assert {t.dtype for t in (*module.parameters(), *module.buffers())} == {torch.bfloat16}
     assert before == [
         (name, t.dtype, t.data_ptr()) for name, t in (*module.named_parameters(), *module.named_buffers())

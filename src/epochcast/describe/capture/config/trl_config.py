@@ -46,7 +46,7 @@ def read_trl(reader: Reader, kind: str) -> None:
     """
     with_defaults = kind in TRL_CONFIGS
     key = _OLD if _OLD in reader.document else _NEW
-    length = reader.whole(key)
+    length = reader.integer(key)
     if length is not None:
         reader.set("input_shape", (length,), key)
     elif with_defaults and kind not in _GENERATING:

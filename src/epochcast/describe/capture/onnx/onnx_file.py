@@ -157,9 +157,9 @@ def _attributes(node: Any, place: str, opset: int) -> dict[str, Any]:
     from onnx import AttributeProto, helper
 
     defined = _defined(node.op_type, opset, node.domain)
-    for what, names, least in (("inputs", node.input, defined.inputs), ("outputs", node.output, defined.outputs)):
+    for side, names, least in (("inputs", node.input, defined.inputs), ("outputs", node.output, defined.outputs)):
         if len(names) < least:
-            raise BadInput(f"{place} has {len(names)} {what}, expected at least {least}")
+            raise BadInput(f"{place} has {len(names)} {side}, expected at least {least}")
     attributes = {}
     for attribute in node.attribute:
         kind = AttributeProto.AttributeType.Name(attribute.type)

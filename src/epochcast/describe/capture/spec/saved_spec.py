@@ -135,8 +135,8 @@ def saved_from_json(document: Mapping[str, Any], file: str, input_shape: tuple[i
     if input_shape is not None:
         for tensor in model.forward.first.inputs[:1]:
             if tensor.shape[1:] != input_shape:
-                saved, given = ("x".join(map(str, s)) for s in (tensor.shape[1:], input_shape))
-                raise BadInput(f"{file} was saved at input {saved}; for {given} save the model again at that input")
+                saved, wanted = ("x".join(map(str, s)) for s in (tensor.shape[1:], input_shape))
+                raise BadInput(f"{file} was saved at input {saved}; for {wanted} save the model again at that input")
     return model
 
 

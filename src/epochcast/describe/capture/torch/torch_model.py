@@ -26,8 +26,8 @@ from epochcast.describe.capture.torch.stored_weights import (
     FOLLOW_WEIGHTS,
     example_in,
     half_of,
-    kept_in,
     packed_notes,
+    stored_as_half,
     stored_in,
     unpacked,
 )
@@ -80,7 +80,7 @@ class TorchModel:
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     packed: tuple[tuple[str, int], ...] = ()
-    _own: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
+    _facts: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
     _pairs: Cache[Recipe, Pair] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
 
@@ -97,12 +97,14 @@ class TorchModel:
         notes = compiled_notes(module)
         copied, packed = unpacked(copied_to_meta(module, values))
         options = {"notes": notes, "packed": packed, **options}
-        own = type(copied).__name__
-        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, **options)
+        class_name = type(copied).__name__
+        return cls(
+            name or class_name, copied, example_for(copied, inputs, class_name, values), values=values, **options
+        )
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
-        parameters: tuple[Parameter, ...] = self._own.get("parameters", lambda: parameters_of(self.module))
+        parameters: tuple[Parameter, ...] = self._facts.get("parameters", lambda: parameters_of(self.module))
         return Graph(self.name, 1, (), (), parameters, ()).frozen(freeze).parameters if freeze else parameters
 
     def graph(self, batch: int) -> Graph:
@@ -126,7 +128,7 @@ class TorchModel:
     @property
     def stored(self) -> str | None:
         """The half that its weights are kept in."""
-        half: str | None = self._own.get("stored", lambda: stored_in(self.module))
+        half: str | None = self._facts.get("stored", lambda: stored_in(self.module))
         return half
 
     def _adapted(self, recipe: Recipe) -> Trace:
@@ -181,7 +183,7 @@ class TorchModel:
 
     def _capture(self, recipe: Recipe, half: str | None = None) -> Pair:
         how = How(self.loss, self.step, self.passed, self.values)
-        with ALONE, self.around(), self._frozen(recipe.freeze), kept_in(self.module, half, self.values):
+        with ALONE, self.around(), self._frozen(recipe.freeze), stored_as_half(self.module, half, self.values):
             self.values.rates.clear()
             example = example_in(self.example, half, self.values)
             small = run(self.module, example, recipe.at(SMALL_BATCH), how)
