@@ -61,7 +61,7 @@ class Profile:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gemm_fraction", dict(self.gemm_fraction))
         object.__setattr__(self, "class_factor", dict(self.class_factor))
-        object.__setattr__(self, "precisions", tuple(map(_precision_name, self.precisions)))
+        object.__setattr__(self, "precisions", tuple(find_precision(name).name for name in self.precisions))
         if not (self.device and self.source):
             raise BadInput(f"a profile needs a device and a source, got {self.device!r} and {self.source!r}")
         if self.rows < 0:
@@ -92,10 +92,6 @@ class Profile:
         rules = [PRECISIONS[name] for name in self.precisions]
         maths = {each.math for each in rules} | {each.convolution_math for each in rules if of_convolutions}
         return not rules or math in maths
-
-
-def _precision_name(name: str) -> str:
-    return find_precision(name).name
 
 
 def user_profile(device: Device) -> Profile | None:

@@ -9,6 +9,8 @@ import pytest
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.spec import load_spec, save_spec, spec_model
 from epochcast.describe.capture.spec.spec_rules import RULES
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
@@ -269,11 +271,10 @@ def test_a_captured_step_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_torch_capture_is_forecast_without_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from epochcast.describe.capture.torch import TorchModel
 
     nn = torch.nn
     module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
-    model, recipe = TorchModel.from_module(module, (3, 8, 8)), Recipe(8, "adam", "amp_fp16")
+    model, recipe = from_workload(Workload(module, inputs=(3, 8, 8))), Recipe(8, "adam", "amp_fp16")
     save_spec(model, tmp_path / "t.json", recipe)
     back = load_spec(tmp_path / "t.json")
     assert back.trace(recipe) == model.trace(recipe)

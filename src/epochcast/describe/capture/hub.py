@@ -66,7 +66,7 @@ def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: b
     if hub_model.reference in ZOO:
         model: Model = zoo_model(hub_model.reference, input_shape, aux=aux)
     elif isinstance(hub_model.model, ZooEntry):
-        return BuiltModel(meant, partial(_build, hub_model.model, meant, input_shape))
+        return BuiltModel(meant, partial(hub_model.model.build, meant, input_shape=input_shape))
     else:
         from epochcast.describe.capture.hf import load_hf
 
@@ -88,10 +88,6 @@ def is_hub_id(name: str) -> bool:
 def _hub_spellings() -> frozenset[str]:
     """Plain ids of the Hub that are names of the zoo, too."""
     return frozenset(spelling for hub_id, entry in HUB.items() for spelling in _spellings((hub_id, *entry.aliases)))
-
-
-def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
-    return entry.build(name, batch, input_shape)
 
 
 def _meaning(name: str) -> str:

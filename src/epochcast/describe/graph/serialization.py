@@ -209,13 +209,9 @@ def _relation_json(relation: Relation) -> Json:
 
 def _attributes(value: Any) -> Json:
     """Fields that have a default and differ from it; tuples become lists."""
-    values = {f.name: getattr(value, f.name) for f in fields(value) if f.default is not MISSING}
-    changed = {name: v for name, v in values.items() if v != _default(type(value), name)}
+    values = {f.name: (getattr(value, f.name), f.default) for f in fields(value) if f.default is not MISSING}
+    changed = {name: v for name, (v, default) in values.items() if v != default}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in changed.items()}
-
-
-def _default(kind: type[Any], name: str) -> Any:
-    return next(f.default for f in fields(kind) if f.name == name)
 
 
 def _still(template: Template) -> list[int]:

@@ -35,7 +35,8 @@ def _join(request: Mapping[str, Any]) -> Mapping[str, Any]:
         raise BadInput("this torch was built without torch.distributed; install a build that has it")
     backend, rank, ranks = str(request["backend"]), int(os.environ["RANK"]), int(request["ranks"])
     if not distributed.is_backend_available(backend):
-        raise BadInput(f"this torch was built without {backend}; it has: {_backends(distributed)}")
+        built = [name for name in ("gloo", "nccl", "mpi") if distributed.is_backend_available(name)]
+        raise BadInput(f"this torch was built without {backend}; it has: {', '.join(built) or 'none'}")
     if backend == "nccl":
         if ranks > torch.cuda.device_count():
             raise BadInput(f"nccl needs a GPU per rank: {ranks} ranks, {torch.cuda.device_count()} GPUs")
@@ -45,10 +46,6 @@ def _join(request: Mapping[str, Any]) -> Mapping[str, Any]:
         backend, init_method=f"file://{request['store']}", rank=rank, world_size=ranks, timeout=TIMEOUT
     )
     return {"torch": torch.__version__}
-
-
-def _backends(distributed: Any) -> str:
-    return ", ".join(name for name in ("gloo", "nccl", "mpi") if distributed.is_backend_available(name)) or "none"
 
 
 def _measure(request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ only where they would be in a network.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from math import ceil, log, prod
 from random import Random
@@ -194,10 +194,6 @@ def _values(tensor: Tensor, bound: int, device: str) -> torch.Tensor:
     block = torch.randn(min(tensor.elements, 2**16), device=device, dtype=torch.float32).to(dtype)
     values = torch.empty(tensor.shape, dtype=dtype, device=device)
     flat = values.view(-1)
-    for begin in _steps(tensor.elements, len(block)):
+    for begin in range(0, tensor.elements, len(block) or 1):
         flat[begin : begin + len(block)] = block[: tensor.elements - begin]
     return values
-
-
-def _steps(size: int, step: int) -> Iterator[int]:
-    return iter(range(0, size, step)) if size else iter(())

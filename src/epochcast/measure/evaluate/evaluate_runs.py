@@ -90,7 +90,7 @@ def forecast_runs(
     }
     is_forecast = ~np.isnan(mid)
     notes = Counter(note for run in runs if is_forecast[run.row_index] for note in run.notes)
-    in_order = tuple(sorted(failures, key=_row_index))
+    in_order = tuple(sorted(failures, key=lambda failure: failure.row_index))
     parts = {"exposed_comm": exchange, "host": host}
     return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()), parts)
 
@@ -101,10 +101,6 @@ def _is_on_several(row: dict[str, Any]) -> bool:
         return (count(row, "gpus") or 1) > 1
     except EpochcastError:
         return True
-
-
-def _row_index(failure: FailedRow) -> int:
-    return failure.row_index
 
 
 def _device(row: dict[str, Any]) -> str:

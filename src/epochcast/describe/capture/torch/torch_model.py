@@ -17,8 +17,6 @@ import torch
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.torch.capture_lock import ALONE
 from epochcast.describe.capture.torch.example_arguments import Example
-from epochcast.describe.capture.torch.example_inputs import example_for
-from epochcast.describe.capture.torch.meta_modules import compiled_notes, copied_to_meta
 from epochcast.describe.capture.torch.meta_steps import Captured, How, Loss, derived_update, parameters_of, run
 from epochcast.describe.capture.torch.module_lora import with_lora
 from epochcast.describe.capture.torch.small_values import Values
@@ -29,7 +27,6 @@ from epochcast.describe.capture.torch.stored_weights import (
     packed_notes,
     stored_as_half,
     stored_in,
-    unpacked,
 )
 from epochcast.describe.capture.torch.user_step import Step
 from epochcast.describe.graph.four_bit import with_packed
@@ -83,24 +80,6 @@ class TorchModel:
     _facts: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
     _pairs: Cache[Recipe, Pair] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
-
-    @classmethod
-    def from_module(
-        cls, module: torch.nn.Module, inputs: Any = None, *, name: str | None = None, **options: Any
-    ) -> "TorchModel":
-        """An existing module on any device. It is copied to `meta`; its weights are neither read nor changed.
-
-        `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
-        one sample; None where the module has them.
-        """
-        values = Values()
-        notes = compiled_notes(module)
-        copied, packed = unpacked(copied_to_meta(module, values))
-        options = {"notes": notes, "packed": packed, **options}
-        class_name = type(copied).__name__
-        return cls(
-            name or class_name, copied, example_for(copied, inputs, class_name, values), values=values, **options
-        )
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
