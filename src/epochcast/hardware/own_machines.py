@@ -65,8 +65,8 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A machine as its owner tells it. What is not told of its host is eight processors and 64 GiB per GPU; without a
-    `link` nobody knows what joins several.
+    """A machine as its owner describes it. Its host defaults to eight processors and 64 GiB per GPU; without a `link`
+    the connection of several machines is unknown.
     """
 
     name: str

@@ -27,7 +27,7 @@ from epochcast.describe.graph.precision import PRECISIONS, find_precision
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.device import Device
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 class ProfileWarning(UserWarning):
@@ -102,7 +102,7 @@ def user_profile(device: Device) -> Profile | None:
     return unless_unreadable(path, lambda: _profile_in(path, device))
 
 
-def unless_unreadable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+def unless_unreadable(path: Path, read: Callable[[], Value | None]) -> Value | None:
     """What `read` finds in a file of the user's; a file that cannot be used costs a warning, never the answer."""
     try:
         return read() if path.is_file() else None

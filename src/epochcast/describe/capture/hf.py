@@ -180,7 +180,7 @@ def _from_config(config: Any, workload: Workload, input_shape: tuple[int, ...] |
 
 
 def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
-    """A live model; its class tells the task."""
+    """A live model; its class determines the task."""
     from epochcast.describe.capture.torch.user_workload import from_workload
 
     inner = module.get_base_model() if hasattr(module, "get_base_model") else module

@@ -1,7 +1,7 @@
 """A model by the name that somebody else gave it: ResNet-50, meta-llama/Llama-2-7b, convnext_tiny.
 
 A name is looked for in the zoo as it is, then without its punctuation and the owner in front, then in torchvision and
-timm, if they are installed. A name that nobody has is left as it is: whoever looks for it says what is near.
+timm, if they are installed. An unknown name stays as it is; the error for it names the nearest.
 """
 
 import re

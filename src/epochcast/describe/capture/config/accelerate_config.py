@@ -92,7 +92,7 @@ def _read_several(reader: Reader) -> None:
     reader.set("strategy", "ddp", "distributed_type")
 
 
-def _read_one(reader: Reader) -> None:
+def _read_single(reader: Reader) -> None:
     pass
 
 
@@ -150,8 +150,8 @@ def _read_megatron(reader: Reader) -> None:
 
 
 _SHARED = {
-    "no": _read_one,
-    "false": _read_one,
+    "no": _read_single,
+    "false": _read_single,
     "multi_gpu": _read_several,
     "fsdp": _read_fsdp,
     "deepspeed": _read_deepspeed,

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from epochcast.describe.capture.script.script_names import PYTORCH, Imports, made_framework, published_reference
+from epochcast.describe.capture.script.script_names import PYTORCH, Imports, framework_of_call, published_reference
 
 Literal = int | float | str | bool
 
@@ -114,7 +114,7 @@ class ScriptNames:
             return None
         if dotted in _WRAPPERS:
             return self.model_of(call.args[0], bound) if call.args else None
-        framework = made_framework(dotted)
+        framework = framework_of_call(dotted)
         if framework is None:
             return None
         texts = [self.text(a) for a in [*call.args, *(k.value for k in call.keywords if k.arg in _NAME_ARGUMENTS)]]

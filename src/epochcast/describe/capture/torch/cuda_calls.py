@@ -58,7 +58,7 @@ class CudaIsHere(TorchFunctionMode):
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Functions that the user compiles run as they are written, as far as this torch can be told so."""
+    """Functions that the user compiles run as they are written, where this torch allows it."""
     stance = getattr(torch.compiler, "set_stance", None)
     if stance is None:
         yield
