@@ -191,7 +191,7 @@ def restored_operators(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Operators that a test registers are gone after it."""
     from epochcast.describe.graph import op_kinds, op_registry
 
-    monkeypatch.delenv(op_registry.OWN_OPERATORS, raising=False)
+    monkeypatch.delenv(op_registry.OPERATORS_VARIABLE, raising=False)
     tables = (op_kinds.KIND_CLASSES, op_registry._BY_TARGET)
     copies = [dict(table) for table in tables]
     yield

@@ -15,7 +15,7 @@ from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.capture.torch.traceback_notes import explained
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, MissingExtra, UnknownName
-from epochcast.measure.bench.subprocess_bench import is_own_code, probed_apart
+from epochcast.measure.bench.subprocess_bench import is_user_code, probed_apart
 
 if TYPE_CHECKING:
     from epochcast.measure.bench.bench_networks import BenchNetwork
@@ -56,7 +56,7 @@ def probe_memory(
     batches: tuple[int, int] = PROBE_BATCHES,
 ) -> Probe:
     """Run the model's real step at two batches; the user's code (`file.py:factory`) runs in a process of its own."""
-    if isinstance(reference, str) and is_own_code(reference):
+    if isinstance(reference, str) and is_user_code(reference):
         return probed_apart(reference, input_shape, optimizer, batches)
     return probe_here(reference, input_shape, optimizer=optimizer, batches=batches)
 

@@ -165,10 +165,10 @@ def evaluate(
         report = None if progress is None else _counted_on(progress, len(rows))
         part = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
         rows.add(scored(part, chunk, by, len(rows)), part.notes)
-    found = Evaluation(kind, rows, tuple(by))
-    if given_single and not rows.numbers("is_forecast").any() and not found.failures:
+    evaluation = Evaluation(kind, rows, tuple(by))
+    if given_single and not rows.numbers("is_forecast").any() and not evaluation.failures:
         raise BadInput("given_single needs runs on several GPUs; no row of this table is one")
-    return found
+    return evaluation
 
 
 def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":

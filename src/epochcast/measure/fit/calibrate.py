@@ -198,9 +198,9 @@ def _class_factors(by_kind: Sequence[float]) -> dict[str, float]:
 def _precisions(runs: list[MeasuredRun], failures: list[FailedRow], gemm: Product | None) -> tuple[str, ...]:
     """What was measured, in the order of the table."""
     failed = {failure.row_index for failure in failures}
-    kept = [run for run in runs if run.row_index not in failed]
+    forecast_runs = [run for run in runs if run.row_index not in failed]
     # fp32 of a framework that rounds all products is tf32
-    names = [SINGLE_ROUNDED if run.recipe.precision == SINGLE_ROUNDED else run.job.precision for run in kept]
+    names = [SINGLE_ROUNDED if run.recipe.precision == SINGLE_ROUNDED else run.job.precision for run in forecast_runs]
     return tuple(dict.fromkeys([*names, *([gemm.precision] if gemm is not None else [])]))
 
 

@@ -44,8 +44,8 @@ class MissingCell(BadInput):
 class InvalidCell(BadInput):
     """A cell that holds no usable value."""
 
-    def __init__(self, column: str, allowed: str, given: object) -> None:
-        super().__init__(f"{column} must be {allowed}, got {given}")
+    def __init__(self, column: str, allowed: str, value: object) -> None:
+        super().__init__(f"{column} must be {allowed}, got {value}")
         self.column = column
 
     @property
@@ -57,8 +57,8 @@ class InvalidCell(BadInput):
 class UnknownUnit(BadInput):
     """A throughput in a unit that is not in the list."""
 
-    def __init__(self, unit: str, known: str) -> None:
-        super().__init__(f"the throughput counts {unit}; known: {known}")
+    def __init__(self, unit: str, known_units: str) -> None:
+        super().__init__(f"the throughput counts {unit}; known: {known_units}")
         self.unit = unit
 
     @property

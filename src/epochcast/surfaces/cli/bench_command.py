@@ -64,7 +64,7 @@ def ops(
     as_json: Json = False,
 ) -> int:
     """Measure random, realistic operators, forward and backward, the most informative first."""
-    from epochcast.measure.bench.bench_devices import find_torch_device
+    from epochcast.measure.bench.torch_device import find_torch_device
 
     end = _end_of_budget(budget)
     where = find_torch_device(device, threads)
@@ -95,8 +95,8 @@ def models(
     """Measure training steps of the networks in a campaign file."""
     # Set before torch is imported: its profiler, which counts the memory of a step, writes to standard error otherwise.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from epochcast.measure.bench.bench_devices import find_torch_device
     from epochcast.measure.bench.campaign_file import read_campaign
+    from epochcast.measure.bench.torch_device import find_torch_device
 
     end = _end_of_budget(budget)
     where = device or "cpu"
@@ -142,8 +142,8 @@ def collectives(
     as_json: Json = False,
 ) -> int:
     """Measure all-reduce, all-gather and reduce-scatter over sizes: gloo on CPUs, nccl on GPUs."""
-    from epochcast.measure.bench.bench_devices import find_torch_device
     from epochcast.measure.bench.collectives_bench import SIZES_BYTES, questions
+    from epochcast.measure.bench.torch_device import find_torch_device
     from epochcast.units import parse_bytes
 
     end = _end_of_budget(budget)

@@ -192,7 +192,7 @@ def _answer_script(model: str, absent: Sequence[tuple[str, ...]]) -> None:
     try:
         find_model(model)
     except NeedsFactory as error:
-        unsaid = [names[0] for names in absent if names[0] in _EXAMPLES and error.said.isdisjoint(names)]
+        unsaid = [names[0] for names in absent if names[0] in _EXAMPLES and error.stated_options.isdisjoint(names)]
         error.missing = tuple(word for name in unsaid for word in (f"--{name}", _EXAMPLES[name]))
         raise
 

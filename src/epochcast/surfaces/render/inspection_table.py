@@ -56,14 +56,14 @@ def inspection(answer: Inspection) -> RenderableType:
 
 def comparison(answer: ModelComparison) -> RenderableType:
     """The totals of two models, and the change from the first to the second."""
-    first, other = answer.one, answer.other
-    rows: list[Sequence[str]] = [("output", shape(first.output_shape), shape(other.output_shape), "", "")]
+    first, second = answer.first, answer.second
+    rows: list[Sequence[str]] = [("output", shape(first.output_shape), shape(second.output_shape), "", "")]
     for name, title in QUANTITIES.items():
         ratio, unit = answer.ratios[name], "FLOP" if "flops" in name else ""
         cells = [
-            show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (first, other)
+            show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (first, second)
         ]
         rows.append((title, *cells, *(("", "") if ratio is None else (f"{ratio:.3f}", f"{ratio - 1:+.1%}"))))
     return table(
-        f"{first.model} versus {other.model}", f"| > {first.model} | > {other.model} | > ratio | > change", rows
+        f"{first.model} versus {second.model}", f"| > {first.model} | > {second.model} | > ratio | > change", rows
     )
