@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -105,6 +106,9 @@ def pytest_configure() -> None:
     # Libraries read these when they are imported, which is later.
     for library in ("OMP", "OPENBLAS", "MKL"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    # A shell starts background processes with Ctrl-C ignored, and programs that tests interrupt would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["EPOCHCAST_NOW"] = "2026-11-17T09:00"
     os.environ["EPOCHCAST_PRICES"] = str(SNAPSHOTS / "no such folder")
 
