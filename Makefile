@@ -11,6 +11,8 @@ SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 export PIP_NO_WARN_SCRIPT_LOCATION := 1
+# Tests start epochcast hundreds of times; it is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 # A banner about another product, on every build.
 export NO_MKDOCS_2_WARNING := 1
 # Twice quiet: errors are shown, warnings are not.
@@ -51,8 +53,9 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecasts for real, offline
 	@$(BIN)/epochcast demo
 
-# Two processes: tests that share a server or a cluster are in one file, and stay together.
-PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
+# Tests that share a server or a cluster are in one file, and stay together. The order is that of tests/conftest.py, long
+# files first. Three processes for two cores: some wait for servers and engines while others compute.
+PYTEST_FLAGS ?= --numprocesses 3 --dist loadfile --no-loadscope-reorder
 test: lint slurm chromium nginx ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet

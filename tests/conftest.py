@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,9 @@ SNAPSHOTS = HERE / "snapshots"
 
 # What `make test-quick` leaves out, by folder or file. Single tests carry the mark `slow` themselves.
 MARKED = {
+    "engine": ("schedule/engines", "measure/bench/test_ray_campaign.py", "observe/store", "decide/handover"),
     "browser": ("surfaces/web/test_browser.py",),
     "server": ("surfaces/web", "surfaces/cli/test_store_command.py", "observe/recording"),
-    "engine": ("schedule/engines", "measure/bench/test_ray_campaign.py", "observe/store", "decide/handover"),
     "slow": (
         # networks captured, trained, exported or built by the dozen
         "measure/bench",
@@ -35,6 +37,7 @@ MARKED = {
         "describe/capture/test_hf_live.py",
         "describe/capture/test_hub.py",
         "describe/capture/test_inspection.py",
+        "describe/capture/test_no_network.py",
         "describe/capture/test_resolve.py",
         "describe/capture/test_script.py",
         "predict/forecast/test_job_data.py",
@@ -98,11 +101,19 @@ _STATUS = pytest.StashKey[int]()
 
 
 def pytest_configure() -> None:
-    """Answers that tell the time tell the same one, and nobody's own prices count."""
+    """Answers that tell the time tell the same one, nobody's own prices count, and workers share the cores in peace."""
+    # Threads of small matrices mostly wait for each other: eight times the processor time where two workers train.
+    # Libraries read these when they are imported, which is later.
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    # A shell starts background processes with Ctrl-C ignored, and programs that tests interrupt would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["EPOCHCAST_NOW"] = "2026-11-17T09:00"
     os.environ["EPOCHCAST_PRICES"] = str(SNAPSHOTS / "no such folder")
 
 
+@cache
 def _marks(path: Path) -> list[str]:
     """The marks that a file has by its place."""
     return [mark for mark, places in MARKED.items() if any(path.is_relative_to(HERE / place) for place in places)]
@@ -116,8 +127,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if set(expression.split()) & set(_marks(collection_path)) else None
 
 
+def _place_in_line(path: Path) -> int:
+    """Files that wait for servers and engines first, slow ones next: the others fill the cores while these wait."""
+    marks = _marks(path)
+    return min([list(MARKED).index(mark) for mark in marks], default=len(MARKED))
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _place_in_line(item.path))
     for item in items:
         for mark in _marks(item.path):
             item.add_marker(mark)
@@ -191,7 +209,7 @@ def restored_operators(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Operators that a test registers are gone after it."""
     from epochcast.describe.graph import op_kinds, op_registry
 
-    monkeypatch.delenv(op_registry.OWN_OPERATORS, raising=False)
+    monkeypatch.delenv(op_registry.OPERATORS_VARIABLE, raising=False)
     tables = (op_kinds.KIND_CLASSES, op_registry._BY_TARGET)
     copies = [dict(table) for table in tables]
     yield

@@ -46,7 +46,7 @@ NAMES = {
     # what a user may do with a store
     "delete_run", "add_job",
     # what studies and trainers read of a value that is the product's
-    "precision_label", "link_fraction", "artefact_seconds", "card", "from_module", "clock_jumps", "lines_read",
+    "precision_label", "link_fraction", "artefact_seconds", "card", "clock_jumps", "lines_read",
     "doubt_of",
     # building blocks for those who build graphs or feed trackers themselves
     "step_ops", "trainable_parameter_count", "add_all",

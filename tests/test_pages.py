@@ -22,8 +22,12 @@ from epochcast.surfaces.cli import command_line as application
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "epochcast"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if BLOCK.search(page.read_text(encoding="utf-8"))
+]
 JOB_FILE, QUEUE_FILE = (
     re.compile(rf"^```toml\n((?:(?!```).*\n)*?\[\[{table}\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
     for table in ("job", "node_types")
@@ -64,8 +68,7 @@ def test_a_page_shows_what_commands_print(
         Path("epochcast.toml").write_text(jobs[1], encoding="utf-8")
     if queue := QUEUE_FILE.search(text):
         Path("queue.toml").write_text(queue[1], encoding="utf-8")
-    if BLOCK.search(text):
-        matches(page, BLOCK.sub(lambda found: _ran_again(found[1]), text))
+    matches(page, BLOCK.sub(lambda block: _ran_again(block[1]), text))
 
 
 def _options(command: Any) -> Iterator[str]:

@@ -5,5 +5,6 @@
 
 This proves that a change of the code moves no forecast. Questions go through the command line with `--json`, the
 surface that stays when modules move. `questions.txt` lists them, `material` writes the files that they are about,
-`asking` asks one, `comparing` finds what moved.
+`asking` asks one, `comparing` finds what moved. `renamed.toml` lists the keys that changed on purpose. To record the
+answers of another revision, put its `src` first: `PYTHONPATH=other/src python -m benchmarks.answers record …`.
 """

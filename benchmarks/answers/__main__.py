@@ -22,10 +22,12 @@ def main() -> int:
     comparing.add_argument("--renamed", type=Path, help="a TOML file of keys that were renamed on purpose")
     comparing.add_argument("--texts", action="store_true", help="count a reworded note or message as moved")
     comparing.add_argument("--tolerance", type=float, default=1e-9, help="largest relative difference [default: 1e-9]")
-    given = parser.parse_args()
-    if given.command == "record":
-        return record(given.out, given.jobs, given.only)
-    return compare_files(given.before, given.after, given.renamed, texts=given.texts, tolerance=given.tolerance)
+    arguments = parser.parse_args()
+    if arguments.command == "record":
+        return record(arguments.out, arguments.jobs, arguments.only)
+    return compare_files(
+        arguments.before, arguments.after, arguments.renamed, texts=arguments.texts, tolerance=arguments.tolerance
+    )
 
 
 if __name__ == "__main__":

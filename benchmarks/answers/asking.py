@@ -62,9 +62,9 @@ def ask(arguments: Sequence[str], folder: Path) -> Answer:
     out, err = io.StringIO(), io.StringIO()
     with _inside(folder), _called(["epochcast", *arguments, "--json"]), redirect_stdout(out), redirect_stderr(err):
         code = _exit_code()
-    printed, said = (text.getvalue().replace(str(folder), "FOLDER") for text in (out, err))
+    printed, message = (text.getvalue().replace(str(folder), "FOLDER") for text in (out, err))
     answer = without_measured(_parsed(printed))
-    return Answer(code, answer, "" if answer is not None and code != CRASHED else said.strip())
+    return Answer(code, answer, "" if answer is not None and code != CRASHED else message.strip())
 
 
 def without_measured(value: Any) -> Any:

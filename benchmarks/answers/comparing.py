@@ -121,16 +121,16 @@ def _pattern(text: str) -> tuple[str, ...]:
 def compare(before: Any, after: Any, renamings: Sequence[Renaming] = (), tolerance: float = 1e-9) -> Comparison:
     """Compare two JSON values."""
     old, new = dict(_renamed(_values(before), renamings)), dict(_values(after))
-    found = Comparison()
+    comparison = Comparison()
     for path, value in old.items():
         if path not in new:
             if not _is_note(path):
-                found.missing.append(_spelled(path))
+                comparison.missing.append(_spelled(path))
         elif (size := _difference(value, new[path], tolerance)) > 0:
             difference = Difference(_spelled(path), value, new[path], size)
-            (found.texts if _is_note(path) else found.moved).append(difference)
-    found.added.extend(_spelled(path) for path in new.keys() - old.keys() if not _is_note(path))
-    return found
+            (comparison.texts if _is_note(path) else comparison.moved).append(difference)
+    comparison.added.extend(_spelled(path) for path in new.keys() - old.keys() if not _is_note(path))
+    return comparison
 
 
 def _values(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
@@ -149,8 +149,8 @@ def _values(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
 def _renamed(values: Iterator[tuple[Path_, Any]], renamings: Sequence[Renaming]) -> Iterator[tuple[Path_, Any]]:
     for path, value in values:
         renamed: Path_ | None = path
-        for one in renamings:
-            renamed = None if renamed is None else one.apply(renamed)
+        for rule in renamings:
+            renamed = None if renamed is None else rule.apply(renamed)
         if renamed is not None:
             yield renamed, value
 
@@ -187,7 +187,7 @@ def compare_files(
     _print_differences(old, new, compared, texts)
     if extra := sorted(new.keys() - old.keys()):
         print(f"{len(extra)} answers only in {after.name}, such as {', '.join(extra[:5])}")
-    return int(any(not one.is_equal or (texts and one.texts) for one in compared.values()))
+    return int(any(not each.is_equal or (texts and each.texts) for each in compared.values()))
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -204,12 +204,12 @@ def _compare_rows(
     if after is None:
         return Comparison(missing=["the whole answer"])
     used = [*renamings.get("all", []), *renamings.get(before["chapter"], [])]
-    found = compare(before["answer"], after["answer"], used, tolerance)
+    comparison = compare(before["answer"], after["answer"], used, tolerance)
     if before["exit_code"] != after["exit_code"]:
-        found.moved.insert(0, Difference("exit code", before["exit_code"], after["exit_code"], math.inf))
+        comparison.moved.insert(0, Difference("exit code", before["exit_code"], after["exit_code"], math.inf))
     if before["message"] != after["message"]:
-        found.texts.append(Difference("message", before["message"], after["message"], math.inf))
-    return found
+        comparison.texts.append(Difference("message", before["message"], after["message"], math.inf))
+    return comparison
 
 
 def _print_table(rows: Mapping[str, Mapping[str, Any]], compared: Mapping[str, Comparison]) -> None:
@@ -219,22 +219,22 @@ def _print_table(rows: Mapping[str, Mapping[str, Any]], compared: Mapping[str, C
     table = Table("command", "questions", "equal", "moved", "missing", "texts", "largest difference")
     chapters = list(dict.fromkeys(row["chapter"] for row in rows.values()))
     for chapter in sorted(chapters, key=lambda name: name == BAD_INPUT):  # apart, at the end
-        found = [compared[name] for name, row in rows.items() if row["chapter"] == chapter]
-        moved = [difference for one in found for difference in one.moved]
+        comparisons = [compared[name] for name, row in rows.items() if row["chapter"] == chapter]
+        moved = [difference for comparison in comparisons for difference in comparison.moved]
         largest = max(moved, key=lambda difference: difference.size, default=None)
         counts = (
-            len(found),
-            _count(found, "is_equal"),
-            _count(found, "moved"),
-            _count(found, "missing"),
-            _count(found, "texts"),
+            len(comparisons),
+            _count(comparisons, "is_equal"),
+            _count(comparisons, "moved"),
+            _count(comparisons, "missing"),
+            _count(comparisons, "texts"),
         )
         table.add_row(chapter, *map(str, counts), "" if largest is None else f"{largest.size:.2g} {largest.path}")
     Console(width=120, highlight=False).print(table)
 
 
-def _count(found: Sequence[Comparison], attribute: str) -> int:
-    return sum(bool(getattr(one, attribute)) for one in found)
+def _count(comparisons: Sequence[Comparison], attribute: str) -> int:
+    return sum(bool(getattr(comparison, attribute)) for comparison in comparisons)
 
 
 def _print_differences(
@@ -244,12 +244,14 @@ def _print_differences(
     texts: bool,
 ) -> None:
     lines = []
-    for name, found in compared.items():
+    for name, comparison in compared.items():
         if name in new and old[name]["argv"] != new[name]["argv"]:
             lines.append(f"{name}: asked as {' '.join(old[name]['argv'])!r}, then as {' '.join(new[name]['argv'])!r}")
-        shown = sorted(found.moved, key=lambda difference: -difference.size)[:3] + (found.texts if texts else [])
-        lines += [f"{name}: {one.path} was {one.before!r}, is {one.after!r} ({one.size:.2g})" for one in shown]
-        lines += [f"{name}: {path} is missing" for path in found.missing[:3]]
+        shown = sorted(comparison.moved, key=lambda difference: -difference.size)[:3] + (
+            comparison.texts if texts else []
+        )
+        lines += [f"{name}: {each.path} was {each.before!r}, is {each.after!r} ({each.size:.2g})" for each in shown]
+        lines += [f"{name}: {path} is missing" for path in comparison.missing[:3]]
     for line in lines[:MOST_LISTED]:
         print(line[:400])
     if len(lines) > MOST_LISTED:

@@ -30,7 +30,7 @@ from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_compare import DiffSession
 from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.decide.diff.diff_side import Side, side_of
-from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_for
 from epochcast.decide.plan.plan_answer import Plan, planned
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.scaling import Case, Scaling, cases, scaled
@@ -79,20 +79,20 @@ Config = Sequence[str | Path] | None
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 Request = TypeVar("Request")
 
-_JOB_NAMES = tuple(one.name for one in JOB_OPTIONS if one.name != "model")
-_PLACE_NAMES = tuple(one.name for one in PLACE_OPTIONS)
+_JOB_NAMES = tuple(option.name for option in JOB_OPTIONS if option.name != "model")
+_PLACE_NAMES = tuple(option.name for option in PLACE_OPTIONS)
 
 
 def _takes(*kinds: type) -> Callable[[Verb], Verb]:
     """Show the options that a verb passes on, beside its own, to `help` and to editors that look at signatures."""
 
     def shown(verb: Verb) -> Verb:
-        own = signature(verb)
-        parameters = {p.name: p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD}
+        verb_signature = signature(verb)
+        parameters = {p.name: p for p in verb_signature.parameters.values() if p.kind is not Parameter.VAR_KEYWORD}
         for option in (option for kind in kinds for option in options_of(kind)):
             default = Parameter.empty if option.is_required else option.default
             parameters.setdefault(option.name, Parameter(option.name, Parameter.KEYWORD_ONLY, default=default))
-        signed = Signature(list(parameters.values()), return_annotation=own.return_annotation)
+        signed = Signature(list(parameters.values()), return_annotation=verb_signature.return_annotation)
         setattr(verb, "__signature__", signed)  # noqa: B010
         return verb
 
@@ -156,28 +156,28 @@ def advise(
     aside. The loader is given by the seconds one worker needs for a sample, or as it was measured
     (`bench.loader.measure_loader(…).service()`).
     """
-    given, options = _requested(AdviseRequest, request, options)
+    terms, options = _requested(AdviseRequest, request, options)
     job, where, read_notes = _job_and_where(
         advise, model, options, placement, config, leave=("batch", "global_batch", "workers")
     )
     session = _session(session, cost_model, profile)
     placement = placement or placement_of(where, job, session)
-    own = settled(job, placement.device, session)
-    job = own.job
+    settings = settled(job, placement.device, session)
+    job = settings.job
     trace = session.trace(session.model(job), job.recipe(1))
     service, notes = (loader, ()) if loader is not None else service_of(trace, job.loader_seconds)
     host, assumed = host_of(
         placement,
         cpus=job.cpus,
-        memory_bytes=given.host_memory_bytes,
-        disk_bytes_per_second=given.disk_bytes_per_second,
+        memory_bytes=terms.host_memory_bytes,
+        disk_bytes_per_second=terms.disk_bytes_per_second,
     )
     dataset, data = job.known_dataset, data_of(job, trace)
     if data.stored_bytes_per_sample is not None and not service.stored_bytes:
         service = replace(service, stored_bytes=data.stored_bytes_per_sample)
     data_bytes = 0.0 if dataset is None else dataset.training_bytes
-    problem = AdviceProblem(job, placement, session, service, host, data_bytes, given.most_batch, own.assumed)
-    return solve_advice(problem, with_thesis=given.with_thesis, notes=(*notes, *assumed, *read_notes))
+    problem = AdviceProblem(job, placement, session, service, host, data_bytes, terms.most_batch, settings.assumed)
+    return solve_advice(problem, with_thesis=terms.with_thesis, notes=(*notes, *assumed, *read_notes))
 
 
 @_takes(ScalingRequest, Job, Where)
@@ -197,20 +197,25 @@ def scaling(
 
     A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
     """
-    given, options = _requested(ScalingRequest, request, options)
-    own = ("gpus", "nodes", "allreduce", *(() if given.global_batch is None else ("batch", "global_batch")))
-    job, where, notes = _job_and_where(scaling, model, options, None, config, leave=own)
+    terms, options = _requested(ScalingRequest, request, options)
+    replaced_options = (
+        "gpus",
+        "nodes",
+        "allreduce",
+        *(() if terms.global_batch is None else ("batch", "global_batch")),
+    )
+    job, where, notes = _job_and_where(scaling, model, options, None, config, leave=replaced_options)
     session = _session(session, cost_model, profile)
     compared = cases(
-        given.gpus,
-        regime=given.regime,
+        terms.gpus,
+        regime=terms.regime,
         batch=job.batch,
-        global_batch=given.global_batch or job.global_batch,
+        global_batch=terms.global_batch or job.global_batch,
         accumulate=job.accumulate,
-        allreduce=given.allreduce,
+        allreduce=terms.allreduce,
         strategy=where.strategy,
-        gpus_per_node=given.gpus_per_node or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
-        nodes=given.nodes,
+        gpus_per_node=terms.gpus_per_node or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
+        nodes=terms.nodes,
     )
     is_across = any(case.nodes > 1 for case in compared)
 
@@ -247,13 +252,13 @@ def plan(
 
     `options` are those of `PlanRequest` (or a `request` made before) and of `Job`. `today` tells how old prices are.
     """
-    given, options = _requested(PlanRequest, request, options)
-    if given.batch is not None and not given.has_policy:
+    terms, options = _requested(PlanRequest, request, options)
+    if terms.batch is not None and not terms.has_policy:
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
-        options = {**options, "global_batch": given.batch}
+        options = {**options, "global_batch": terms.batch}
     job, _, notes = _job_and_where(plan, model, options, None, config, has_place=False)
-    answer = planned(job, given, _session(session, cost_model, profile), progress, today)
+    answer = planned(job, terms, _session(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
 
 
@@ -274,25 +279,25 @@ def diff(
     are those of `DiffRequest` (or a `request` made before), `Job` and `Where`. With a `base_revision` one reference is
     compared at two git revisions, without a `head_revision` with the working tree.
     """
-    given, options = _requested(DiffRequest, request, options)
-    base_revision, head_revision = given.base_revision, given.head_revision
+    terms, options = _requested(DiffRequest, request, options)
+    base_revision, head_revision = terms.base_revision, terms.head_revision
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
             raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
         question = DiffQuestion(options, tuple(map(str, _paths(config or ()))))
         path = None if profile is None else Path(profile)
-        return DiffSession(question, given.limits, path, session).of_revisions(base, base_revision, head_revision)
+        return DiffSession(question, terms.limits, path, session).of_revisions(base, base_revision, head_revision)
     if head is None or head_revision is not None:
         raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
     session = _session(session, None, profile)
 
     def side(model: object) -> Side:
         if isinstance(model, str) and model.startswith(JOB):
-            return side_asked(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
+            return side_for(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
         forecast_of_side = _forecast(diff, model, options, () if isinstance(model, Job) else config, session)
         return side_of(model if isinstance(model, str) else forecast_of_side.model, forecast_of_side)
 
-    return Diff(side(base), side(head), given.limits)
+    return Diff(side(base), side(head), terms.limits)
 
 
 def fit(
@@ -327,18 +332,18 @@ def _requested(
     kind: type[Request], request: Request | None, options: Mapping[str, Any]
 ) -> tuple[Request, dict[str, Any]]:
     """The request of a verb, and the options that are of its job."""
-    known = {option.name: option for option in options_of(kind)}
-    own = {name: value for name, value in options.items() if name in known}
-    rest = {name: value for name, value in options.items() if name not in known}
+    declared = {option.name: option for option in options_of(kind)}
+    of_request = {name: value for name, value in options.items() if name in declared}
+    rest = {name: value for name, value in options.items() if name not in declared}
     if request is None:
-        for option in known.values():
-            if option.is_required and own.get(option.name) is None:
+        for option in declared.values():
+            if option.is_required and of_request.get(option.name) is None:
                 raise BadInput(f"{option.name} must be given, such as {option.example}")
-        return kind(**own), rest
+        return kind(**of_request), rest
     if not isinstance(request, kind):
         raise BadInput(f"the request must be a {kind.__name__}, got {request!r}")
-    if own:
-        raise BadInput(f"{next(iter(own))} is given twice: by its name and by the request")
+    if of_request:
+        raise BadInput(f"{next(iter(of_request))} is given twice: by its name and by the request")
     return request, rest
 
 
@@ -358,13 +363,13 @@ def _job_and_where(
     """
     if placement is not None and not isinstance(placement, Placement):
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
-    taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
+    option_names = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     options = dict(options)
     network = as_workload(model.model if isinstance(model, Job) else model, options)
     model = replace(model, model=network) if isinstance(model, Job) and network is not model.model else model
     for name in options:
-        if name not in taken:
-            raise UnknownOption(name, {*taken, *signature(verb).parameters, *WORKLOAD_NAMES})
+        if name not in option_names:
+            raise UnknownOption(name, {*option_names, *signature(verb).parameters, *WORKLOAD_NAMES})
     notes: tuple[str, ...] = ()
     if not isinstance(model, Job) and config is not None:
         places = _PLACE_NAMES if has_place and placement is None else ()
@@ -378,8 +383,8 @@ def _job_and_where(
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
         return Job(network, **of_job), Where(**of_place), notes
-    kept = without_replaced({one.name: None for one in JOB_OPTIONS}, of_job)
-    reset = {one.name: one.default for one in JOB_OPTIONS if one.name not in kept}
+    remaining = without_replaced({option.name: None for option in JOB_OPTIONS}, of_job)
+    reset = {option.name: option.default for option in JOB_OPTIONS if option.name not in remaining}
     return replace(model, **{**reset, **of_job}), Where(**of_place), notes
 
 

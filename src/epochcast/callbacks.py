@@ -45,5 +45,5 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = made = _based(name)
-        return made
+        globals()[name] = callback = _based(name)
+        return callback

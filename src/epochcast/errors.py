@@ -48,9 +48,9 @@ _LONGEST_NAME = 200
 class UnknownName(EpochcastError):
     """A name that is in no catalogue; the message offers the near ones, or all when there are few."""
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, what: str, name: str, known_names: Iterable[str]) -> None:
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        super().__init__(f"no {what} called {name!r}; {_offer(name, known)}")
+        super().__init__(f"no {what} called {name!r}; {_offer(name, known_names)}")
         self.what, self.name = what, name
 
     @property
@@ -62,34 +62,34 @@ class UnknownName(EpochcastError):
 class UnknownModel(UnknownName):
     """A model that the zoo, or the library that `what` names, does not have."""
 
-    def __init__(self, name: str, known: Iterable[str], what: str = "model") -> None:
-        super().__init__(what, name, known)
+    def __init__(self, name: str, known_names: Iterable[str], what: str = "model") -> None:
+        super().__init__(what, name, known_names)
 
 
 class UnknownDevice(UnknownName):
     """A device that the catalogue does not have."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__("device", name, known)
+    def __init__(self, name: str, known_names: Iterable[str]) -> None:
+        super().__init__("device", name, known_names)
 
 
 class UnknownPrecision(UnknownName):
     """A precision that is neither one of ours nor an alias."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__("precision", name, known)
+    def __init__(self, name: str, known_names: Iterable[str]) -> None:
+        super().__init__("precision", name, known_names)
 
 
 class UnknownCompiler(UnknownName):
     """A compiler that is neither one of ours nor an alias."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__("compiler", name, known)
+    def __init__(self, name: str, known_names: Iterable[str]) -> None:
+        super().__init__("compiler", name, known_names)
 
 
-def _offer(name: str, known: Iterable[str]) -> str:
+def _offer(name: str, known_names: Iterable[str]) -> str:
     """The known names near to one that is not; all of them where they are few."""
-    names = sorted(known)
+    names = sorted(known_names)
     if not names:
         return "none are known"
     if len(names) <= 12:
@@ -102,8 +102,8 @@ def _offer(name: str, known: Iterable[str]) -> str:
 class UnknownOption(UnknownName, TypeError):
     """A keyword, a key or a column that is none of the options."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__("option", name, known)
+    def __init__(self, name: str, known_names: Iterable[str]) -> None:
+        super().__init__("option", name, known_names)
 
 
 class AmbiguousName(EpochcastError):
@@ -133,6 +133,14 @@ class MissingUnit(BadInput):
         self.text, self.example = text, example
 
 
+class InvalidOption(BadInput):
+    """A value that an option cannot have. `problem` follows the name of the option: " must be …" or ": …"."""
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option}{problem}")
+        self.problem = problem
+
+
 class InvalidField(BadInput):
     """A value that a field of a record cannot have: which record, which field, what was given, what is allowed."""
 
@@ -150,10 +158,10 @@ class InvalidField(BadInput):
 class UnknownField(InvalidField):
     """A key that a record does not have; the message offers the near ones, or all when there are few."""
 
-    def __init__(self, record: str, name: str, given: object, known: Iterable[str]) -> None:
+    def __init__(self, record: str, name: str, value: object, known_names: Iterable[str]) -> None:
         name = str(name)[:_LONGEST_NAME]
-        message = f"{record} has no field {name!r}; {_offer(name, known)}"
-        super().__init__(record, name, given, "a field of it", message)
+        message = f"{record} has no field {name!r}; {_offer(name, known_names)}"
+        super().__init__(record, name, value, "a field of it", message)
 
 
 class UnpublishedDevice(BadInput):
@@ -192,10 +200,12 @@ class EndsProgram(BadInput):
     `is_silent`: it ends with an exit code alone; what it printed last then says why.
     """
 
-    def __init__(self, what: str, ending: SystemExit) -> None:
-        said = ending.code.strip() if isinstance(ending.code, str) else ""
-        super().__init__(f"{what} ends the program{f': {said}' if said else f' (SystemExit: {ending.code})'}")
-        self.is_silent = not said
+    def __init__(self, program: str, ending: SystemExit) -> None:
+        last_words = ending.code.strip() if isinstance(ending.code, str) else ""
+        super().__init__(
+            f"{program} ends the program{f': {last_words}' if last_words else f' (SystemExit: {ending.code})'}"
+        )
+        self.is_silent = not last_words
         """Whether it gave only an exit code; what it printed last then says why."""
 
 

@@ -52,7 +52,7 @@ class Interval:
         return self.low <= value <= self.high
 
     def as_dict(self) -> dict[str, float]:
-        """The four numbers under the names of the JSON contract."""
+        """The four numbers of the JSON form. By hand: `base.record` builds on this module."""
         return {"low": self.low, "mid": self.mid, "high": self.high, "coverage": self.coverage}
 
 

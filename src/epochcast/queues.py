@@ -1,11 +1,13 @@
-"""The verbs of a queue: a file, or a queue that is being run, as a timetable.
+"""The verbs of a queue: read a file or a stored queue, plan it as a timetable, run it.
 
 A file is parsed once, into the typed rows of a `QueueDocument`. Then times of the clock become seconds, machines of the
 catalogue get their device and price, and models get their forecasts. The result is a workload with plain seconds, which
 is all that `schedule` sees. A job that makes no sense is refused with one line, and the others stay.
 """
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from inspect import Parameter, Signature, signature
@@ -29,12 +31,12 @@ from epochcast.schedule.node_types import with_instances
 from epochcast.schedule.projection import project
 from epochcast.schedule.queue_clock import QueueClock, with_seconds
 from epochcast.schedule.queue_document import QueueDocument, QueueJobRow, RefusedJob, parse_queue, read_document
-from epochcast.schedule.queue_file import command_line
+from epochcast.schedule.queue_file import QueueFile, command_line, runnable_queue
 from epochcast.schedule.queue_now import QueueNow, queue_now
-from epochcast.schedule.queue_rows import KeptQueue
+from epochcast.schedule.queue_rows import StoredQueue
 from epochcast.schedule.runtime_draws import STANDARD_TO_HIGH
-from epochcast.schedule.schedule_request import ScheduleRequest
-from epochcast.schedule.simulator import SimulationRules
+from epochcast.schedule.schedule_request import RunQueueRequest, ScheduleRequest
+from epochcast.schedule.simulator import Policy, SimulationRules
 from epochcast.schedule.timetable import PastJob, Timetable
 from epochcast.schedule.workload_file import build_workload, fleet_of, rules_of
 from epochcast.schedule.workload_jobs import GpuChoice, QueuedJob, QueueWorkload
@@ -42,6 +44,9 @@ from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
     from epochcast.observe.store.store import Store
+    from epochcast.schedule.engines.executor import Executor
+    from epochcast.schedule.job_launcher import SchedulerEvent
+    from epochcast.schedule.scheduler_loop import Scheduler
 
 Progress = Callable[[int, int], None]
 
@@ -90,56 +95,51 @@ class QueueView:
     """Who decides where it is run."""
 
     def timetable(self, request: ScheduleRequest, progress: Progress | None = None) -> Timetable:
-        """The queue as it will go on."""
+        """The timetable from now on."""
         request = replace(request, policy=request.policy or self.policy)
         plan = project(self.now, self.clock, request, self.rules, progress)
-        return replace(
-            plan,
-            refused=self.refused,
-            notes=(*self.notes, *plan.notes),
-            commands=self.commands,
-            past=self.past,
-        )
+        notes = (*self.notes, *plan.notes)
+        return replace(plan, refused=self.refused, notes=notes, commands=self.commands, past=self.past)
 
 
-def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
-    """A queue that `schedule run` works off, as the store has it."""
+def stored_view(store: "Store", name: str, at: datetime) -> QueueView:
+    """A queue that `schedule run` runs, as the store has it."""
     from epochcast.schedule.queue_rows import ENDED
-    from epochcast.schedule.stored_queue import kept_queue, state_of
+    from epochcast.schedule.stored_queue import load_queue, state_of
 
-    kept = kept_queue(store, name)
-    clock = QueueClock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
+    queue = load_queue(store, name)
+    clock = QueueClock(datetime.fromtimestamp(queue.added_at_seconds, at.tzinfo))
     now_at_seconds = at.timestamp()
-    ended = {job for job, one in kept.jobs.items() if one.state == ENDED}
-    over = {job for job, one in kept.jobs.items() if one.is_over}
+    ended = {name for name, stored in queue.jobs.items() if stored.state == ENDED}
+    over = {name for name, stored in queue.jobs.items() if stored.is_over}
     jobs = tuple(
-        replace(one.job, after=tuple(other for other in one.job.after if other not in ended))
-        for job, one in kept.jobs.items()
-        if job not in over and not over.difference(ended).intersection(one.job.after)
+        replace(stored.job, after=tuple(other for other in stored.job.after if other not in ended))
+        for name, stored in queue.jobs.items()
+        if name not in over and not over.difference(ended).intersection(stored.job.after)
     )
-    starts = {start.job: start for start in reversed(kept.starts)}
-    running = kept.open_starts()
+    starts = {start.job: start for start in reversed(queue.starts)}
+    running = queue.open_starts()
     return QueueView(
         QueueNow(
-            QueueWorkload(kept.fleet, jobs),
-            state_of(kept, now_at_seconds),
-            {job: kept.seconds(start.asked_at_seconds) for job, start in running.items()},
+            QueueWorkload(queue.fleet, jobs),
+            state_of(queue, now_at_seconds),
+            {name: queue.seconds(start.asked_at_seconds) for name, start in running.items()},
         ),
         clock,
-        rules_of(kept.machine_rows),
-        {job: command_line(one.work.command) for job, one in kept.jobs.items() if one.work is not None},
-        notes=_age(kept.seen_at_seconds, now_at_seconds),
+        rules_of(queue.machine_rows),
+        {name: command_line(stored.work.command) for name, stored in queue.jobs.items() if stored.work is not None},
+        notes=_age(queue.seen_at_seconds, now_at_seconds),
         past=tuple(
             PastJob(
-                job,
-                one.state,
-                kept.seconds(starts[job].asked_at_seconds) if job in starts else None,
-                None if one.ended_at_seconds is None else kept.seconds(one.ended_at_seconds),
+                name,
+                stored.state,
+                queue.seconds(starts[name].asked_at_seconds) if name in starts else None,
+                None if stored.ended_at_seconds is None else queue.seconds(stored.ended_at_seconds),
             )
-            for job, one in kept.jobs.items()
-            if job in over
+            for name, stored in queue.jobs.items()
+            if name in over
         ),
-        policy=kept.policy,
+        policy=queue.policy,
     )
 
 
@@ -167,11 +167,11 @@ def read_queue(
     *,
     session: Session | None = None,
     progress: Progress | None = None,
-    into: KeptQueue | None = None,
+    into: StoredQueue | None = None,
 ) -> ReadQueue:
     """A queue file (or what one says), with everything filled in that it leaves to us. `at` is now, with its zone.
 
-    `into` is a kept queue that its jobs are for: they get its machines, and may come after its jobs.
+    `into` is a stored queue that its jobs are for: they get its machines, and may come after its jobs.
     """
     if isinstance(queue, Mapping):
         return _read(queue, Path.cwd(), at, session, progress, into)
@@ -188,7 +188,7 @@ def _read(
     at: datetime,
     session: Session | None,
     progress: Progress | None,
-    into: KeptQueue | None,
+    into: StoredQueue | None,
 ) -> ReadQueue:
     parsed = parse_queue(document, QUEUE_JOB_OPTIONS, None if into is None else into.machine_rows)
     timed = with_seconds(parsed, at)
@@ -237,9 +237,9 @@ def with_forecasts(
         except EpochcastError as error:
             refused.append(RefusedJob(row.id, f"job {row.id!r}: {error}"))
             continue
-        seconds = {GpuChoice(one.device, one.gpus): one.seconds for one in forecasts if one.seconds is not None}
+        seconds = {GpuChoice(run.device, run.gpus): run.seconds for run in forecasts if run.seconds is not None}
         jobs.append(replace(row, options={}, job=None, forecast_seconds=seconds))
-        notes += [f"job {row.id!r} is not planned on {one}: {one.refusal}" for one in forecasts if one.seconds is None]
+        notes += [f"job {row.id!r} is not planned on {run}: {run.refusal}" for run in forecasts if run.seconds is None]
     return replace(document, jobs=tuple(jobs), refused=tuple(refused)), tuple(notes)
 
 
@@ -259,6 +259,68 @@ def read_traced(trace: Path, machines: Path, at: datetime, seed: int) -> ReadQue
     refused = tuple(RefusedJob("", line) for line in read.refused)
     drawn = "deadlines and costs of lateness are drawn; a duration counts on the first device"
     return ReadQueue(read.workload, rules, QueueClock(at), document, refused, (*notes, drawn))
+
+
+@dataclass(frozen=True)
+class RunnableQueue:
+    """A queue file with everything filled in, the time of its second 0, and the jobs that were refused."""
+
+    queue: QueueFile
+    start_at_seconds: float
+    refused: tuple[RefusedJob, ...]
+
+
+def read_runnable(path: Path, into: StoredQueue | None = None) -> RunnableQueue:
+    """A queue file all of whose jobs can be started; `into` as for `read_queue`."""
+    read = read_queue(path, now(), into=into)
+    try:
+        queue = runnable_queue(read.document, path.absolute().parent, () if into is None else into.jobs)
+        queue.check_runnable()
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    return RunnableQueue(queue, read.clock.start_at.timestamp(), read.refused)
+
+
+def policy_of(request: RunQueueRequest) -> Policy:
+    """The policy that a queue is run under."""
+    from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
+
+    may_stop = not request.keep_running
+    return policy_named(request.policy, PolicyPermissions(stops=may_stop, resizes=may_stop))
+
+
+def engine_of(request: RunQueueRequest) -> "Executor":
+    """The engine that runs the jobs."""
+    match request.engine:
+        case "ray":
+            from epochcast.schedule.engines.ray_engine import RayEngine
+
+            return RayEngine(request.address)
+        case "slurm":
+            from epochcast.schedule.engines.slurm_engine import SlurmEngine
+
+            return SlurmEngine(tuple(shlex.split(request.sbatch)))
+    from epochcast.schedule.engines.local_engine import LocalEngine
+
+    return LocalEngine()
+
+
+@contextmanager
+def held_scheduler(
+    store: "Store", name: str, request: RunQueueRequest, policy: Policy, tell: "Callable[[SchedulerEvent], None]"
+) -> "Iterator[Scheduler]":
+    """A scheduler that holds a stored queue until the block ends. `tell` gets every event."""
+    from epochcast.schedule.queue_lease import take_queue
+    from epochcast.schedule.scheduler_loop import Scheduler
+
+    engine = engine_of(request)
+    held, _ = take_queue(store, name, request.engine, request.policy)
+    scheduler = Scheduler(held, engine, policy, tell, request)
+    try:
+        yield scheduler
+    finally:
+        scheduler.launcher.close()
+        held.release()
 
 
 def schedule_plan(
@@ -283,11 +345,11 @@ def schedule_plan(
 
 
 _REQUEST_OPTIONS = {option.name: option for option in options_of(ScheduleRequest)}
-_own = [one for one in signature(schedule_plan).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+_parameters = [item for item in signature(schedule_plan).parameters.values() if item.kind is not Parameter.VAR_KEYWORD]
 _keywords = [
     Parameter(name, Parameter.KEYWORD_ONLY, default=option.default) for name, option in _REQUEST_OPTIONS.items()
 ]
-setattr(schedule_plan, "__signature__", Signature([*_own, *_keywords], return_annotation=Timetable))  # noqa: B010
+setattr(schedule_plan, "__signature__", Signature([*_parameters, *_keywords], return_annotation=Timetable))  # noqa: B010
 
 
 def _with_spread(workload: QueueWorkload, error: float | None) -> tuple[QueueWorkload, tuple[str, ...]]:

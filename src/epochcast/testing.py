@@ -12,7 +12,7 @@ from typing import Any
 
 from epochcast import api
 from epochcast.base.options import checked
-from epochcast.decide.diff.side_reference import JOB, DiffQuestion, job_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, job_for
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
@@ -61,20 +61,22 @@ def assert_forecast(
 
 def _forecast(job: object, options: dict[str, Any], session: Session | None) -> Forecast:
     if isinstance(job, str) and job.startswith(JOB):
-        found, where, _ = job_asked(job, DiffQuestion(options))
+        read_job, where, _ = job_for(job, DiffQuestion(options))
         session = session or Session()
-        return forecast_job(found, placement_of(where, found, session), session)
+        return forecast_job(read_job, placement_of(where, read_job, session), session)
     config = None if isinstance(job, Job) else ()
     return api.forecast(job, config=config, session=session, **options)
 
 
-def _over(what: str, number: Interval | None, most: float | None, show: Callable[[float], str], *, sure: bool) -> str:
+def _over(
+    quantity: str, number: Interval | None, most: float | None, show: Callable[[float], str], *, sure: bool
+) -> str:
     if most is None:
         return ""
     if number is None:
-        raise BadInput(f"the {what} of this job is unknown: give a dataset or samples, and a device with a price")
+        raise BadInput(f"the {quantity} of this job is unknown: give a dataset or samples, and a device with a price")
     value = number.high if sure else number.mid
     if value <= most:
         return ""
     shown = f"{show(value)} (90 % interval {show(number.low)} … {show(number.high)})"
-    return f"{what} {shown}, {100 * (value / most - 1):.0f} % more than the {show(most)} that are allowed"
+    return f"{quantity} {shown}, {100 * (value / most - 1):.0f} % more than the {show(most)} that are allowed"

@@ -160,10 +160,10 @@ def parse_seconds_per_sample(text: str) -> float:
     >>> parse_seconds_per_sample("512ms/64")
     0.008
     """
-    taken, slash, samples = text.partition("/")
+    time, slash, samples = text.partition("/")
     if slash and not (samples.strip().isdecimal() and len(samples) <= _MOST_DIGITS and int(samples) > 0):
         raise BadInput(f"{text!r} is no time per sample; write it like '8ms', or '0.5s/64' for a batch of 64")
-    return parse_seconds(taken, unit="ms") / (int(samples) if slash else 1)
+    return parse_seconds(time, unit="ms") / (int(samples) if slash else 1)
 
 
 def parse_dollars_per_hour(text: str) -> float:
@@ -320,8 +320,8 @@ def _digits(value: float) -> str:
     """Three significant digits, no trailing zeros, no exponent."""
     if not isfinite(value):
         return str(value)
-    whole = len(str(int(abs(value))))
-    text = f"{value:.{max(0, 3 - whole)}f}"
+    digits = len(str(int(abs(value))))
+    text = f"{value:.{max(0, 3 - digits)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

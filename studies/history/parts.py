@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epochcast.observe.history.history_verbs import known_jobs
+from epochcast.observe.history.history_verbs import past_jobs
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.learning_set import LearningSet
 from studies.history.lines import read_lines, write_lines
@@ -107,7 +107,7 @@ def _is_asked(case: Case) -> bool:
 def _scored(part: str, rows: Sequence[Mapping[str, Any]], target: str, tracked: Array | None) -> list[Partial]:
     """Every model in five random parts; the part itself and the tracker, which learn nothing from other jobs."""
     frame = pl.DataFrame([_typed(row) for row in rows])
-    known = known_jobs(frame, target)
+    known = past_jobs(frame, target)
     assert known.jobs.physics is not None
     found = [_of(part, PART, known, known.jobs.physics.values)]
     if tracked is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from epochcast.schedule.decisions import RunPlan, seen_by_policy
 from epochcast.schedule.policies.policy_table import policy_named
-from epochcast.schedule.queue_rows import KeptQueue
+from epochcast.schedule.queue_rows import StoredQueue
 from epochcast.schedule.queue_state import Decision, QueueState
 from epochcast.schedule.schedule_request import DEFAULT_POLICY
 from epochcast.schedule.simulator import Policy, SimulationRules, simulate
@@ -34,7 +34,7 @@ class Worked:
 
     slots: list[Slot]
     before: float
-    queue: KeptQueue
+    queue: StoredQueue
 
     @property
     def predicted(self) -> float:
@@ -86,7 +86,7 @@ class AsRun:
         return decision
 
 
-def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, decided: RunPlan | None = None) -> float:
+def predicted(queue: StoredQueue, now_at_seconds: float, until_seconds: float, decided: RunPlan | None = None) -> float:
     """Dollars from now until a time of the queue's clock, played forward from what is decided.
 
     Jobs that come later are not known.
@@ -108,7 +108,7 @@ def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, dec
     return bill(machines, late, state.seconds, until_seconds)
 
 
-def real(queue: KeptQueue) -> tuple[Rentals, Rentals]:
+def real(queue: StoredQueue) -> tuple[Rentals, Rentals]:
     """What was paid for machines and for lateness."""
     now = time.time()
     machines = [
@@ -123,7 +123,7 @@ def real(queue: KeptQueue) -> tuple[Rentals, Rentals]:
     return machines, late
 
 
-def _late(queue: KeptQueue, job: str, end_seconds: float) -> tuple[float, float, float]:
+def _late(queue: StoredQueue, job: str, end_seconds: float) -> tuple[float, float, float]:
     told = queue.jobs[job].job
     return told.deadline_seconds, max(told.deadline_seconds, end_seconds), told.tardiness_dollars_per_second
 

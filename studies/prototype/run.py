@@ -33,9 +33,9 @@ from epochcast.schedule.policies.policy_table import policy_named
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_lease import take_queue
 from epochcast.schedule.queue_state import LiveJob, QueueState
-from epochcast.schedule.schedule_request import DEFAULT_POLICY
-from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
-from epochcast.schedule.stored_queue import keep_queue, kept_queue
+from epochcast.schedule.schedule_request import DEFAULT_POLICY, RunQueueRequest
+from epochcast.schedule.scheduler_loop import Scheduler
+from epochcast.schedule.stored_queue import load_queue, save_queue
 from studies.prototype.bills import FOREVER, Slot, Worked, bill, predicted, real
 from studies.prototype.paces import TRAIN, TYPES, WIDTHS, Pace, calibrated, goes_first
 
@@ -175,11 +175,11 @@ def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> Work
     """Work the queue off, predicting every slot at its beginning."""
     begins: list[tuple[float, float, float]] = []
     with open_store(str(folder / "store.db")) as store:
-        keep_queue(store, "prototype", queue_of(document, folder))
+        save_queue(store, "prototype", queue_of(document, folder))
         held, _ = take_queue(store, "prototype", engine.name, DEFAULT_POLICY)
-        manner = LoopOptions(0.2, SLOT_SECONDS)
-        scheduler = Scheduler(held, engine, policy_named(DEFAULT_POLICY), lambda event: print(event.line), manner)
-        queue = kept_queue(store, "prototype")
+        request = RunQueueRequest(look_seconds=0.2, every_seconds=SLOT_SECONDS)
+        scheduler = Scheduler(held, engine, policy_named(DEFAULT_POLICY), lambda event: print(event.line), request)
+        queue = load_queue(store, "prototype")
         before = predicted(queue, queue.added_at_seconds, FOREVER)
         while not all(kept.is_over for kept in queue.jobs.values()):
             looked = time.time()

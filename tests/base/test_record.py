@@ -1,7 +1,7 @@
 """JSON of records: both ways, what is refused, and the schema."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from typing import Any, ClassVar, Literal
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from epochcast.base.record import Record, json_hidden, json_name, plain, read_as
+from epochcast.base.record import INLINE, Record, json_hidden, json_name, json_optional, plain, read_as
 from epochcast.errors import BadInput, InvalidField
 from epochcast.interval import Interval
 
@@ -221,3 +221,50 @@ def test_an_array_is_a_list_of_numbers() -> None:
     with pytest.raises(InvalidField, match="values must be a list of numbers"):
         Weights.from_dict({"values": [1.0, "many"]})
     assert Weights.json_schema()["properties"]["kind"] == {"const": "linear"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hull(Record):
+    kind: ClassVar[str] = "hull"
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wing(Record):
+    kind: ClassVar[str] = "wing"
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vehicle(Record):
+    price: Price = field(metadata=INLINE)
+    part: Hull | Wing
+    note: str = json_optional(default="")
+    seats: int = 1
+    json_lenient: ClassVar[bool] = True
+
+
+WINGED = Vehicle(Price(3.0), Wing(2))
+
+
+def test_a_kind_tells_which_record_is_read() -> None:
+    assert WINGED.as_dict()["part"] == {"size": 2, "kind": "wing"}
+    assert Vehicle.from_dict(WINGED.as_dict()) == WINGED
+    with pytest.raises(InvalidField, match=r"part.kind must be one of hull, wing, got 'sail'"):
+        Vehicle.from_dict({"part": {"kind": "sail"}})
+
+
+def test_keys_of_an_inlined_record_are_keys_of_the_object() -> None:
+    assert list(WINGED.as_dict()) == ["part", "seats", "dollars_per_hour", "source"]
+    assert list(Vehicle.json_schema()["properties"]) == ["part", "note", "seats", "dollars_per_hour", "source"]
+
+
+def test_an_optional_key_is_left_out_where_it_is_empty() -> None:
+    assert Vehicle(Price(3.0), Wing(2), note="used").as_dict()["note"] == "used"
+    assert "note" not in WINGED.as_dict() and "note" not in Vehicle.json_schema()["required"]
+
+
+def test_a_lenient_record_takes_null_as_the_default() -> None:
+    assert Vehicle.from_dict({**WINGED.as_dict(), "seats": None}) == WINGED

@@ -15,7 +15,7 @@ GIGABIT = 1e9 / 8
 @every("device", devices(), ids=lambda device: device.name)
 def test_every_device_has_a_network_and_says_whose(device: Device) -> None:
     found = usual_network(device, 16, 2)
-    assert found.link.source and found.what
+    assert found.link.source and found.description
     has_fabric = device.interconnect.startswith(("nvlink", "nvswitch", "infinity", "ici", "ipu", "gaudi", "hccs"))
     is_bridge = "bridge" in device.interconnect
     if has_fabric and not is_bridge:  # sold in boxes of many, never with the card of a workstation
@@ -52,7 +52,7 @@ def test_no_device_takes_the_slowest_network_it_is_known_with_where_there_is_a_u
 )
 def test_boxes_are_joined_by_what_they_are_sold_with(name: str, link: str, what: str) -> None:
     found = usual_network(find_device(name), 16, 2)
-    assert (found.link, what in found.what) == (find_link(link), True)
+    assert (found.link, what in found.description) == (find_link(link), True)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_only_chips_with_a_fabric_of_their_own_join_nodes_by_it() -> None:
     assert not joins_nodes(find_device("H100"))
 
 
-LAST = '[[network]]\nname = "all"\nlink = "ethernet_10g"\nwhat = "x"\nsource = "y"\n'
+LAST = '[[network]]\nname = "all"\nlink = "ethernet_10g"\ndescription = "x"\nsource = "y"\n'
 
 
 def test_a_broken_rule_names_file_and_row() -> None:

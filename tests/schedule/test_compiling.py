@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
-from epochcast.schedule.policies.numba_functions import compiled, is_kept
+from epochcast.schedule.policies.numba_functions import compiled, is_cached
 import small
-before = is_kept(small.twice)
-print(before, small.twice(21), is_kept(small.twice))
+before = is_cached(small.twice)
+print(before, small.twice(21), is_cached(small.twice))
 """
 SMALL = """
 from epochcast.schedule.policies.numba_functions import compiled

@@ -8,16 +8,16 @@ from tests.every import every
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
 from epochcast.schedule.generators import talk
-from epochcast.schedule.lower_bound import alone_dollars, keeping_bound_dollars, kept_dollars, lower_bound_dollars
+from epochcast.schedule.lower_bound import alone_dollars, keeping_bound_dollars, keeping_dollars, lower_bound_dollars
 from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 from epochcast.schedule.policies.milp import best_choices, patterns
 from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
 from epochcast.schedule.policies.robust import Robust
 from epochcast.schedule.policies.rollout import TAKE_ANY, RollOut
-from epochcast.schedule.policies.state_arrays import arrays
+from epochcast.schedule.policies.state_arrays import arrays_of
 from epochcast.schedule.policy_contract import BrokenPolicyContract, check_policy
-from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, unchanged
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import simulate
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, MachineFailure, NodeType, QueueWorkload
@@ -69,14 +69,14 @@ def test_a_job_that_no_machine_has_just_the_gpus_for_takes_a_larger_one_for_itse
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_way_by_slack_decides_as_greedy(seed: int) -> None:
+def test_a_setting_by_slack_decides_as_greedy(seed: int) -> None:
     workload = talk(5, "overload", seed)
     live = {job.id: LiveJob(replace(job, submit_seconds=0.0)) for job in workload.jobs[: 10 + 10 * seed]}
     state = QueueState(workload.fleet, 0.0, live)
-    told = arrays(state)
-    first, way = np.empty(len(live), np.int64), RollOutSetting(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
-    roll_out(told.queue(), told.place(), way, 0.0, np.ones(len(live)), first, np.inf)
-    assert told.decision(first) == policy_named("greedy")(state)
+    arrays = arrays_of(state)
+    first, setting = np.empty(len(live), np.int64), RollOutSetting(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
+    roll_out(arrays.queue(), arrays.place(), setting, 0.0, np.ones(len(live)), first, np.inf)
+    assert arrays.decision(first) == policy_named("greedy")(state)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -136,8 +136,8 @@ def test_a_job_that_keeps_its_choice_pays_for_one(fleet: Fleet) -> None:
     # One GPU takes 100 s, four 40: for 70 s one begins with four and goes on with one, or keeps four.
     job = queued("a", 0.0, 70.0, {1: 100.0, 4: 40.0})
     workload = QueueWorkload(fleet, (job,))
-    assert kept_dollars(workload, job) == pytest.approx(40 * 0.004)
-    assert alone_dollars(workload, job) < kept_dollars(workload, job)
+    assert keeping_dollars(workload, job) == pytest.approx(40 * 0.004)
+    assert alone_dollars(workload, job) < keeping_dollars(workload, job)
     assert keeping_bound_dollars(replace(workload, failures=(MachineFailure(1.0),))) is None
 
 
@@ -241,7 +241,7 @@ def test_the_robust_policy_plans_with_high_ends(fleet: Fleet) -> None:
 
     def spy(state: QueueState) -> Decision:
         seen.extend(one.job.fastest_seconds for one in state.live.values())
-        return kept(state)
+        return unchanged(state)
 
     state = QueueState(fleet)
     job = queued("a", 0.0, 9.0, {1: 5.0})

@@ -8,7 +8,7 @@ from tests.every import every
 from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.generators import talk
 from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
-from epochcast.schedule.policies.state_arrays import arrays
+from epochcast.schedule.policies.state_arrays import arrays_of
 from epochcast.schedule.policy_contract import check_policy
 from epochcast.schedule.queue_state import GpuGrant, LiveJob, QueueState
 from epochcast.schedule.renting import DoesNotPack, rent
@@ -27,14 +27,14 @@ def _state(fleet: Fleet, jobs: int) -> QueueState:
 
 
 def test_a_rented_gpu_costs_what_it_costs_beside_a_free_one_of_the_same_device() -> None:
-    told = arrays(_state(Fleet(12, (OWN, CLOUD)), 1))
-    prices = {int(told.size[pool]): 3600 * rate for pool, rate in zip(told.device, told.rate, strict=True)}
+    arrays = arrays_of(_state(Fleet(12, (OWN, CLOUD)), 1))
+    prices = {int(arrays.size[pool]): 3600 * rate for pool, rate in zip(arrays.device, arrays.rate, strict=True)}
     assert prices == {4: pytest.approx(0.0), 1: pytest.approx(3.0)}
 
 
 def test_small_machines_count_where_there_are_no_more_large_ones() -> None:
-    told = arrays(_state(Fleet(12, (OWN, CLOUD)), 1))
-    assert told.capacity == 2 * 4 + 10 * 1
+    arrays = arrays_of(_state(Fleet(12, (OWN, CLOUD)), 1))
+    assert arrays.capacity == 2 * 4 + 10 * 1
 
 
 @every("name", ["atc", "atc_rollout", "greedy", "edf_shared", "milp", "srtf", "max_min"])

@@ -16,39 +16,39 @@ from epochcast.observe.store.store import Store
 from epochcast.schedule.decisions import fleet_now, plan
 from epochcast.schedule.engines.executor import EngineNode
 from epochcast.schedule.queue_lease import QueueHeld, take_queue
-from epochcast.schedule.queue_rows import JobStart, KeptMachine
+from epochcast.schedule.queue_rows import JobStart, StoredMachine
 from epochcast.schedule.queue_state import GpuGrant, LiveJob, QueueState, RentedMachine
-from epochcast.schedule.stored_queue import keep_queue, kept_queue
+from epochcast.schedule.stored_queue import load_queue, save_queue
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueuedJob
 
 V1, V2, V4 = (GpuChoice("V100", gpus) for gpus in (1, 2, 4))
 
 
 def test_a_second_scheduler_is_refused_until_the_first_lets_go(store: Store) -> None:
-    keep_queue(store, "q", a_queue())
+    save_queue(store, "q", a_queue())
     first, before = take_queue(store, "q", "local", "fifo")
     assert before is None
-    with pytest.raises(QueueHeld, match=rf"is being worked off by process {os.getpid()} on "):
+    with pytest.raises(QueueHeld, match=rf"is run by process {os.getpid()} on "):
         take_queue(store, "q", "local", "fifo")
     first.release()
     take_queue(store, "q", "local", "fifo")
 
 
 def test_a_scheduler_that_lost_its_queue_writes_nothing_any_more(store: Store) -> None:
-    keep_queue(store, "q", a_queue())
+    save_queue(store, "q", a_queue())
     first, _ = take_queue(store, "q", "local", "fifo", held_seconds=-1.0)
     second, _ = take_queue(store, "q", "local", "fifo")
-    machine = KeptMachine(0, kept_queue(store, "q").fleet.types[0], None, 5.0)
+    machine = StoredMachine(0, load_queue(store, "q").fleet.types[0], None, 5.0)
     start = JobStart("a", 1, "k", V2, 0, 5.0)
     with pytest.raises(QueueHeld, match="taken over by another scheduler; this one stops"):
         first.put_start(start, machine, state="running")
-    assert kept_queue(store, "q").starts == ()
+    assert load_queue(store, "q").starts == ()
     second.put_start(start, machine, state="running")
-    assert kept_queue(store, "q").starts == (start,)
+    assert load_queue(store, "q").starts == (start,)
 
 
 def test_a_holder_that_died_on_this_machine_is_recognized_at_once(store: Store) -> None:
-    keep_queue(store, "q", a_queue())
+    save_queue(store, "q", a_queue())
     held, _ = take_queue(store, "q", "local", "fifo")
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
@@ -59,11 +59,13 @@ def test_a_holder_that_died_on_this_machine_is_recognized_at_once(store: Store) 
 
 
 def test_jobs_that_run_on_one_engine_are_not_left_for_another(store: Store) -> None:
-    keep_queue(store, "q", a_queue())
+    save_queue(store, "q", a_queue())
     held, _ = take_queue(store, "q", "slurm", "fifo")
-    held.put_start(JobStart("a", 1, "k", V2, 0, 5.0), KeptMachine(0, kept_queue(store, "q").fleet.types[0], "n1", 5.0))
+    held.put_start(
+        JobStart("a", 1, "k", V2, 0, 5.0), StoredMachine(0, load_queue(store, "q").fleet.types[0], "n1", 5.0)
+    )
     held.release()
-    with pytest.raises(QueueHeld, match="jobs of the queue 'q' run on slurm; go on with --engine slurm"):
+    with pytest.raises(QueueHeld, match="jobs of the queue 'q' run on slurm; continue with --engine slurm"):
         take_queue(store, "q", "local", "fifo")
 
 

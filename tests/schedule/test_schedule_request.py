@@ -9,18 +9,25 @@ import typer
 from epochcast.base.options import options_of
 from epochcast.errors import BadInput, UnknownOption
 from epochcast.queues import schedule_plan
-from epochcast.schedule.schedule_request import ScheduleRequest, SimulationRequest
+from epochcast.schedule.schedule_request import RunQueueRequest, ScheduleRequest, SimulationRequest
 from epochcast.surfaces.cli.schedule_command import schedule_app
 from epochcast.surfaces.cli.schedule_plan_command import plan
+from epochcast.surfaces.cli.schedule_run_command import run
 
 from .test_workload_file import JOB, TYPE, document
 
 
 @pytest.mark.parametrize(
-    ("command", "kind"), [("plan", ScheduleRequest), ("queue", ScheduleRequest), ("simulate", SimulationRequest)]
+    ("command", "kind"),
+    [
+        ("plan", ScheduleRequest),
+        ("queue", ScheduleRequest),
+        ("simulate", SimulationRequest),
+        ("run", RunQueueRequest),
+    ],
 )
 def test_every_option_is_a_flag_with_its_help(command: str, kind: type) -> None:
-    assert plan is not None  # its module adds commands
+    assert None not in (plan, run)  # their modules add commands
     group = typer.main.get_command(schedule_app)
     flags = {flag: item for item in group.commands[command].params for flag in item.opts}  # type: ignore[attr-defined]
     for option in options_of(kind):
@@ -47,6 +54,8 @@ def test_every_option_is_a_keyword_of_python() -> None:
         (ScheduleRequest, {"every_seconds": 0.0}, "every_seconds must be above 0, got 0"),
         (ScheduleRequest, {"at": "noon"}, "at must be an datetime, got 'noon'"),
         (SimulationRequest, {"preemption": "maybe"}, "preemption must be with, without or both, got 'maybe'"),
+        (RunQueueRequest, {"look_seconds": 0.0}, "look_seconds must be above 0, got 0"),
+        (RunQueueRequest, {"engine": "kubernetes"}, "engine must be local, ray or slurm, got 'kubernetes'"),
         (SimulationRequest, {"policies": ()}, "policies must name a policy"),
         (SimulationRequest, {"policies": 7}, "policies must be a list of texts, got 7"),
     ],

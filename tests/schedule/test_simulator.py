@@ -117,7 +117,7 @@ def test_a_simulation_goes_on_from_a_state_by_hand() -> None:
     fleet = Fleet(1, (ONE,))
     a, b = queued("a", 0.0, 2000.0, {1: 100.0}), queued("b", 10.0, 2000.0, {1: 30.0})
     c = queued("c", 1060.0, 2000.0, {1: 10.0})
-    state = QueueState(fleet, 1000.0, machines=(RentedMachine(0, ONE, (("a", 1),), True),), machines_made=1)
+    state = QueueState(fleet, 1000.0, machines=(RentedMachine(0, ONE, (("a", 1),), True),), next_machine_number=1)
     state.live = {
         "a": LiveJob(a, 0.5, choice=GpuChoice("V100", 1), alone=True, machine=0, has_run=True),
         "b": LiveJob(b),

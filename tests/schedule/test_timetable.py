@@ -91,7 +91,7 @@ def test_jobs_that_come_after_others_say_so(fleet: Fleet) -> None:
     jobs = [queued("a", 0.0, 900.0, {1: 100.0}), queued("b", 0.0, 900.0, {1: 50.0}, after=("a",))]
     line = planned(waiting(jobs, fleet)).lines[1]
     assert line.state == "waiting" and line.start.mid == 100
-    assert line.wait is not None and line.wait.holders == ("a",) and "before it" in line.wait.what
+    assert line.wait is not None and line.wait.holders == ("a",) and "before it" in line.wait.resource
 
 
 def test_times_are_on_the_clock_with_its_zone(fleet: Fleet) -> None:

@@ -28,24 +28,24 @@ MOST_QUESTIONS = 1_000_000
 """Configurations of a campaign: at a tenth of a second each, more than a day."""
 
 
-def check_ops(count: int, what: str) -> None:
+def check_ops(count: int, subject: str) -> None:
     """Raise where a network has more operators than any real one."""
     if count > MOST_OPS:
-        raise BadInput(f"{what} has more than {MOST_OPS:,} operators; is a repeat or a number of layers too large?")
+        raise BadInput(f"{subject} has more than {MOST_OPS:,} operators; is a repeat or a number of layers too large?")
 
 
-def check_tensor(size_bytes: int, dimensions: int, what: str) -> None:
+def check_tensor(size_bytes: int, dimensions: int, subject: str) -> None:
     """Raise where a tensor is larger than any real one."""
     if size_bytes > MOST_TENSOR_BYTES:
-        raise BadInput(f"{what} would have more than 2^55 bytes in one tensor; check its sizes")
+        raise BadInput(f"{subject} would have more than 2^55 bytes in one tensor; check its sizes")
     if dimensions > MOST_DIMENSIONS:
-        raise BadInput(f"{what} would have a tensor of {dimensions} dimensions; the most is {MOST_DIMENSIONS}")
+        raise BadInput(f"{subject} would have a tensor of {dimensions} dimensions; the most is {MOST_DIMENSIONS}")
 
 
-def check_step_bytes(size_bytes: int, what: str) -> None:
+def check_step_bytes(size_bytes: int, subject: str) -> None:
     """Raise where all storages of a step together are larger than numbers that stay exact."""
     if size_bytes > MOST_STEP_BYTES:
-        raise BadInput(f"{what} would have more than 2^61 bytes in its tensors; check its batch and its sizes")
+        raise BadInput(f"{subject} would have more than 2^61 bytes in its tensors; check its batch and its sizes")
 
 
 def check_questions(count: int) -> None:

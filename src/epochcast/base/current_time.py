@@ -8,10 +8,10 @@ from epochcast.errors import BadInput
 
 def now() -> datetime:
     """The time here, with its zone."""
-    told = os.environ.get("EPOCHCAST_NOW")
-    if not told:
+    fixed_time = os.environ.get("EPOCHCAST_NOW")
+    if not fixed_time:
         return datetime.now().astimezone()
     try:
-        return datetime.fromisoformat(told).astimezone()
+        return datetime.fromisoformat(fixed_time).astimezone()
     except ValueError:
-        raise BadInput(f"EPOCHCAST_NOW must be a time like 2026-11-17T09:00, got {told!r}") from None
+        raise BadInput(f"EPOCHCAST_NOW must be a time like 2026-11-17T09:00, got {fixed_time!r}") from None

@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from epochcast.base.caching import remembered
-from epochcast.errors import BadInput, MissingUnit, UnknownOption
+from epochcast.errors import BadInput, InvalidOption, MissingUnit, UnknownOption
 
 _METADATA = "option"
 
@@ -59,7 +59,7 @@ class Option:
         if value is None:
             if self.default is None or self.is_required:
                 return None
-            raise BadInput(f"{self.name} must be {self._wanted}, got None")
+            raise InvalidOption(self.name, f" must be {self._wanted}, got None")
         if type(value) is self.type and self.type is not float and self.least is None and self.most is None:
             return value
         if self.named is not None and not isinstance(value, str):
@@ -67,20 +67,20 @@ class Option:
         try:
             checked = self._converted(value)
         except (TypeError, ValueError, OverflowError):
-            raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}") from None
+            raise InvalidOption(self.name, f" must be {self._wanted}, got {value!r}") from None
         if isinstance(checked, float) and not isfinite(checked):
-            raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}")
+            raise InvalidOption(self.name, f" must be {self._wanted}, got {value!r}")
         if isinstance(checked, int | float) and not isinstance(checked, bool):
             self._check_range(checked, value)
         return checked
 
     def _check_range(self, checked: float, value: Any) -> None:
         if self.least is not None and checked < self.least:
-            raise BadInput(f"{self.name} must be at least {self.least:g}, got {value}")
+            raise InvalidOption(self.name, f" must be at least {self.least:g}, got {value}")
         if self.above is not None and checked <= self.above:
-            raise BadInput(f"{self.name} must be above {self.above:g}, got {value}")
+            raise InvalidOption(self.name, f" must be above {self.above:g}, got {value}")
         if self.most is not None and checked > self.most:
-            raise BadInput(f"{self.name} must be at most {self.most:,}, got {value}")
+            raise InvalidOption(self.name, f" must be at most {self.most:,}, got {value}")
 
     def _converted(self, value: Any) -> Any:
         if isinstance(value, str) and value in self.words:
@@ -198,11 +198,11 @@ def _checked_type(hint: Any) -> Any:
 def check_fields(value: Any, options: Iterable[Option]) -> None:
     """Give every field of a new frozen value its own type, or refuse it."""
     for option in options:
-        given = getattr(value, option.name)
-        if given is option.default:
+        current = getattr(value, option.name)
+        if current is option.default:
             continue
-        checked = option.check(given)
-        if checked is not given:
+        checked = option.check(current)
+        if checked is not current:
             object.__setattr__(value, option.name, checked)
 
 
@@ -211,15 +211,15 @@ def checked(name: str, kind: Any, value: Any, **limits: Any) -> Any:
     return Option(name, kind, None, "", **limits).check(value)
 
 
-def check_mapping(what: str, values: object) -> None:
+def check_mapping(name: str, values: object) -> None:
     """Refuse what is no dictionary."""
     if not isinstance(values, Mapping):
-        raise BadInput(f"{what} must be a dictionary, got {values!r}")
+        raise BadInput(f"{name} must be a dictionary, got {values!r}")
 
 
-def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+def check_names(option_names: Iterable[str], known_names: Iterable[str]) -> None:
     """Refuse the first name that no option has."""
-    names = list(known)
-    for name in given:
+    names = list(known_names)
+    for name in option_names:
         if name not in names:
             raise UnknownOption(name, names)

@@ -10,8 +10,12 @@ null. A plain dataclass inside a record is an object of its fields. An `Interval
 coverage}. Fields whose name begins with an underscore are hidden.
 
 A record that is kept in files has a `json_version`: the first key of its object, and the only version that is read.
-`json_lenient` records pass over keys they do not know. `json_from` names properties that stand for a field in the JSON
-form, where the field holds what JSON cannot (a live model).
+`json_lenient` records pass over keys they do not know, and over null where a field has a default. `json_from` names
+properties that stand for a field in the JSON form, where the field holds what JSON cannot (a live model).
+
+The keys of a record in a field with the metadata `INLINE` are keys of the object around it. `json_optional` fields have
+no key where they are None or empty. Where a field takes several records, each with a constant `kind` in its
+`json_also`, that key tells which one to read.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ form, where the field holds what JSON cannot (a live model).
     epochcast.errors.InvalidField: samples must be a whole number, got 'many' (in batch)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -53,7 +57,7 @@ MOST_RECORDS = 1_000
 VERSION = "version"
 """The key of `json_version`."""
 
-_NAME = "json_name"
+_NAME, _INLINE, _OPTIONAL = "json_name", "json_inline", "json_optional"
 
 
 def json_key(name: str | None) -> Mapping[str, str | None]:
@@ -65,6 +69,8 @@ def json_key(name: str | None) -> Mapping[str, str | None]:
 
 HIDDEN: Mapping[str, Any] = json_key(None)
 """Metadata of a field that is no part of the JSON form."""
+INLINE: Mapping[str, Any] = {**HIDDEN, _INLINE: True}
+"""Metadata of a field with a record whose keys are keys of the object around it."""
 
 
 def json_name(name: str, **properties: Any) -> Any:
@@ -75,6 +81,12 @@ def json_name(name: str, **properties: Any) -> Any:
 def json_hidden(**properties: Any) -> Any:
     """A dataclass field that is no part of the JSON form; `properties` are those of `dataclasses.field`."""
     return field(metadata=HIDDEN, **properties)
+
+
+def json_optional(name: str | None = None, **properties: Any) -> Any:
+    """A dataclass field that has no key where it is None or empty; `name` is the key if it is not the field's name."""
+    key = {} if name is None else json_key(name)
+    return field(metadata={**key, _OPTIONAL: True}, **properties)
 
 
 class Record:
@@ -89,11 +101,16 @@ class Record:
     json_version: ClassVar[int | None] = None
     """Version of the JSON form; a reader refuses any other."""
     json_lenient: ClassVar[bool] = False
-    """Whether reading passes over unknown keys."""
+    """Whether reading passes over unknown keys, and over null where a field has a default."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
         values = {key: plain(getattr(self, name)) for key, name in _sources(type(self))}
+        for key in _optional_keys(type(self)):
+            if values[key] is None or values[key] in ("", [], {}):
+                del values[key]
+        for name in _inlined(type(self)):
+            values |= getattr(self, name).as_dict()
         return values if self.json_version is None else {VERSION: self.json_version, **values}
 
     @classmethod
@@ -105,29 +122,40 @@ class Record:
     def json_schema(cls) -> dict[str, Any]:
         """JSON schema (2020-12) of the object; records inside it are under `$defs`."""
         definitions: dict[str, Any] = {}
-        schema = _object_schema(cls, definitions)
+        schema = cls.object_schema(definitions)
         return {**schema, "$defs": definitions} if definitions else schema
+
+    @classmethod
+    def object_schema(cls, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The schema without `$defs`; records inside it are added to `definitions`."""
+        properties: dict[str, Any] = {} if cls.json_version is None else {VERSION: {"const": cls.json_version}}
+        for key, name in _sources(cls):
+            is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
+            properties[key] = {"const": getattr(cls, name)} if is_constant else schema_of(_type(cls, name), definitions)
+        for kind in _inlined(cls).values():
+            properties |= kind.object_schema(definitions)["properties"]
+        return described(cls, properties, (key for key in properties if key not in _optional_keys(cls)))
 
 
 def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     """The record, or plain dataclass, of a JSON object."""
     if not isinstance(values, Mapping):
         raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
-    by_key = {key: name for name, key in _keys(cls)}
-    derived: tuple[str, ...] = ()
+    is_lenient = issubclass(cls, Record) and cls.json_lenient
     if issubclass(cls, Record):
         _check_version(cls, values)
-        derived = (*cls.json_also, *([] if cls.json_version is None else [VERSION]))
-    hints = _hints(cls)
-    if not (issubclass(cls, Record) and cls.json_lenient):
-        for key in values:
-            if key not in by_key and key not in derived:
-                raise UnknownField(_words(cls), key, values[key], by_key)
+    unknown = () if is_lenient else [key for key in values if key not in _all_keys(cls)]
+    for key in unknown:
+        raise UnknownField(_words(cls), key, values[key], [key for _, key in _keys(cls)])
+    hints, arguments = _hints(cls), {}
     for item, key in _items(cls):
-        if _is_required(item) and key not in values:
+        if key in values and not (is_lenient and values[key] is None and not _is_required(item)):
+            arguments[item.name] = _typed(cls, key, hints[item.name], values[key])
+        elif _is_required(item):
             raise InvalidField(_words(cls), key, None, "given")
-    given = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
-    return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in given})
+    for name, kind in _inlined(cls).items():
+        arguments[name] = read_as(kind, {key: values[key] for key in _all_keys(kind) & values.keys()})
+    return cls(**arguments)
 
 
 def _check_version(cls: type[Record], values: Mapping[str, Any]) -> None:
@@ -157,7 +185,7 @@ def plain(value: Any) -> Any:
         case _ if isinstance(value, Sequence | set | frozenset):
             return [plain(inner) for inner in value]
         case _ if is_dataclass(value):
-            return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+            return {key: plain(getattr(value, name)) for name, key in _keys(type(value))}
         case _ if hasattr(value, "tolist"):  # a number or an array of numpy
             return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
@@ -178,8 +206,37 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
 @remembered(MOST_RECORDS)
 def _sources(cls: type[Record]) -> tuple[tuple[str, str], ...]:
     """Every key but the version, with the attribute that it shows."""
-    own = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
-    return (*own, *((name, name) for name in cls.json_also))
+    of_fields = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
+    return (*of_fields, *((name, name) for name in cls.json_also))
+
+
+@remembered(MOST_RECORDS)
+def _optional_keys(cls: type) -> tuple[str, ...]:
+    return tuple(key for item, key in _items(cls) if _OPTIONAL in item.metadata)
+
+
+@remembered(MOST_RECORDS)
+def _inlined(cls: type) -> Mapping[str, type[Record]]:
+    """Fields whose records have their keys in the object itself."""
+    names = [item.name for item in fields(cls) if _INLINE in item.metadata]
+    return {name: get_type_hints(cls)[name] for name in names}
+
+
+@remembered(MOST_RECORDS)
+def _all_keys(cls: type) -> frozenset[str]:
+    """Every key that the JSON object may have."""
+    keys = {key for _, key in _keys(cls)}
+    if issubclass(cls, Record):
+        keys.update(cls.json_also, *(_all_keys(kind) for kind in _inlined(cls).values()))
+        keys |= set() if cls.json_version is None else {VERSION}
+    return frozenset(keys)
+
+
+@remembered(MOST_RECORDS)
+def _by_kind(kinds: tuple[Any, ...]) -> Mapping[str, type[Record]]:
+    """Records that one field takes, by the `kind` that each writes."""
+    records = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Record)]
+    return {kind.kind: kind for kind in records if "kind" in kind.json_also}  # type: ignore[attr-defined]
 
 
 @remembered(MOST_RECORDS)
@@ -209,11 +266,17 @@ _WANTED: Mapping[Any, str] = {
 
 def _typed(cls: type, key: str, hint: Any, value: Any) -> Any:
     """A value out of JSON in the type of its field."""
+    if type(value) is hint:  # most are
+        return value
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if value is None:
         if NoneType in kinds or hint is Any:
             return None
         raise InvalidField(_words(cls), key, value, _wanted(hint))
+    if isinstance(value, Mapping) and (by_kind := _by_kind(kinds)):
+        if value.get("kind") not in by_kind:
+            raise InvalidField(_words(cls), f"{key}.kind", value.get("kind"), "one of " + ", ".join(by_kind))
+        return by_kind[value["kind"]].from_dict(value)
     refused: InvalidField | None = None
     for kind in (kind for kind in kinds if kind is not NoneType):
         try:
@@ -236,7 +299,7 @@ def _of_kind(cls: type, key: str, kind: Any, value: Any) -> Any:
     if origin is Literal and value in get_args(kind):
         return value
     if hasattr(origin, "tolist") and isinstance(value, list):
-        return _array(cls, key, value)
+        return _array(cls, key, kind, value)
     if isinstance(kind, type) and origin is None:
         return _scalar(cls, key, kind, value)
     raise InvalidField(_words(cls), key, value, _wanted(kind))
@@ -270,13 +333,18 @@ def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
     raise InvalidField(_words(cls), key, value, _wanted(kind))
 
 
-def _array(cls: type, key: str, value: list[Any]) -> Any:
+def _array(cls: type, key: str, kind: Any, value: list[Any]) -> Any:
     import numpy as np
 
     try:
-        return np.array(value, dtype=np.float64)
+        numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidField(_words(cls), key, value, "a list of numbers") from None
+    if np.float64 in get_args(get_args(kind)[1]):  # NDArray[np.float64]
+        return numbers
+    if not (numbers == np.trunc(numbers)).all():
+        raise InvalidField(_words(cls), key, value, "a list of whole numbers")
+    return numbers.astype(np.int64)
 
 
 def _object(cls: type, key: str, kind: type, value: Mapping[str, Any]) -> Any:
@@ -331,19 +399,18 @@ _SCHEMAS: Mapping[Any, dict[str, Any]] = {
 }
 
 
-def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = _hints(cls)
-    properties: dict[str, Any] = {}
-    if issubclass(cls, Record):
-        if cls.json_version is not None:
-            properties[VERSION] = {"const": cls.json_version}
-        for key, name in _sources(cls):
-            is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
-            properties[key] = {"const": getattr(cls, name)} if is_constant else _schema(_type(cls, name), definitions)
-    else:
-        properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
+def described(cls: type, properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    """The schema of an object, with the first line of its class's docstring."""
     about = (cls.__doc__ or "").strip().split("\n")[0]
-    return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
+    return {"type": "object", "description": about, "properties": dict(properties), "required": list(required)}
+
+
+def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    if issubclass(cls, Record):
+        return cls.object_schema(definitions)
+    hints = _hints(cls)
+    properties = {key: schema_of(hints[name], definitions) for name, key in _keys(cls)}
+    return described(cls, properties, properties)
 
 
 def _names(cls: type[Record]) -> set[str]:
@@ -355,17 +422,18 @@ def _type(cls: type[Record], name: str) -> Any:
     return _hints(cls)[name] if name in _names(cls) else get_type_hints(getattr(cls, name).fget).get("return", Any)
 
 
-def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def schema_of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type; records inside it are added to `definitions`."""
     if hint in _SCHEMAS:
         return _SCHEMAS[hint]
     inner = get_args(hint)
     match get_origin(hint):
         case origin if origin in (Union, UnionType):
-            return {"anyOf": [_schema(kind, definitions) for kind in inner]}
+            return {"anyOf": [schema_of(kind, definitions) for kind in inner]}
         case origin if origin in (tuple, list, Sequence, set, frozenset):
             return _array_schema(inner, definitions)
         case origin if origin in (Mapping, dict):
-            return {"type": "object", "additionalProperties": _schema(inner[1], definitions)}
+            return {"type": "object", "additionalProperties": schema_of(inner[1], definitions)}
         case origin if origin is Literal:
             return {"enum": list(inner)}
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -381,6 +449,6 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 def _array_schema(inner: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
     """Of a sequence of one kind, or of a tuple that has a kind for each place."""
     if len(inner) > 1 and inner[-1] is not Ellipsis:
-        each = [_schema(kind, definitions) for kind in inner]
+        each = [schema_of(kind, definitions) for kind in inner]
         return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
-    return {"type": "array", "items": _schema(inner[0], definitions)} if inner else {"type": "array"}
+    return {"type": "array", "items": schema_of(inner[0], definitions)} if inner else {"type": "array"}

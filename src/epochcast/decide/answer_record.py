@@ -17,12 +17,11 @@ An answer holds the job, its forecasts and its offers; its JSON has single value
 """
 
 from collections.abc import Mapping
-from dataclasses import make_dataclass
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from epochcast.base.record import Record, plain
+from epochcast.base.record import Record, described, plain, schema_of
 
 
 def paths(*names: str, **others: str) -> Mapping[str, str]:
@@ -44,26 +43,15 @@ class AnswerRecord(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
-        values = {key: plain_answer(_value(self, path)) for key, path in self.json_paths.items()}
-        left_out = [key for key in self.json_optional if values[key] is None]
-        merged = {key: value for name in self.json_merged for key, value in getattr(self, name).items()}
-        return {**{key: value for key, value in values.items() if key not in left_out}, **plain_answer(merged)}
+        values = {key: plain(_value(self, path)) for key, path in self.json_paths.items()}
+        shown = {key: value for key, value in values.items() if value is not None or key not in self.json_optional}
+        return shown | {key: value for name in self.json_merged for key, value in plain(getattr(self, name)).items()}
 
     @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """JSON schema (2020-12) of the object; records inside it are under `$defs`."""
-        definitions: dict[str, Any] = {}
-        schema = _object_schema(cls, definitions)
-        return {**schema, "$defs": definitions} if definitions else schema
-
-
-def plain_answer(value: Any) -> Any:
-    """A value as JSON has it; what has a JSON form of its own, by that."""
-    if hasattr(value, "as_dict"):
-        return value.as_dict()
-    if isinstance(value, Mapping):
-        return {str(plain(key)): plain_answer(inner) for key, inner in value.items()}
-    return [plain_answer(inner) for inner in value] if isinstance(value, list | tuple) else plain(value)
+    def object_schema(cls, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The schema without `$defs`; records inside it are added to `definitions`."""
+        properties = {key: schema_of(_hint(cls, path), definitions) for key, path in cls.json_paths.items()}
+        return described(cls, properties, (key for key in properties if key not in cls.json_optional))
 
 
 def _value(owner: object, path: str) -> Any:
@@ -72,13 +60,6 @@ def _value(owner: object, path: str) -> Any:
         if owner is None:
             return None
     return owner
-
-
-def _object_schema(cls: type[AnswerRecord], definitions: dict[str, Any]) -> dict[str, Any]:
-    properties = {key: _schema(_hint(cls, path), definitions) for key, path in cls.json_paths.items()}
-    about = (cls.__doc__ or "").strip().split("\n")[0]
-    required = [key for key in properties if key not in cls.json_optional]
-    return {"type": "object", "description": about, "properties": properties, "required": required}
 
 
 def _hint(owner: Any, path: str) -> Any:
@@ -103,26 +84,3 @@ def _attribute_type(kind: Any, name: str) -> Any:
     except NameError:
         hint = get_annotations(compute).get("return") if compute else get_annotations(kind).get(name)
         return Any if hint is None or isinstance(hint, str) else hint
-
-
-def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    inner = get_args(hint)
-    match get_origin(hint):
-        case origin if origin in (Union, UnionType):
-            return {"anyOf": [_schema(kind, definitions) for kind in inner]}
-        case origin if origin in (tuple, list):
-            return {"type": "array", "items": _schema(inner[0], definitions)}
-    if not (isinstance(hint, type) and issubclass(hint, AnswerRecord)):
-        return _record_schema(hint, definitions)
-    if hint.__name__ not in definitions:
-        definitions[hint.__name__] = {}
-        definitions[hint.__name__] = _object_schema(hint, definitions)
-    return {"$ref": f"#/$defs/{hint.__name__}"}
-
-
-def _record_schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a field of a plain record."""
-    holder: Any = make_dataclass("Holder", [("value", hint)], bases=(Record,))
-    schema: dict[str, Any] = holder.json_schema()
-    definitions.update(schema.get("$defs", {}))
-    return dict(schema["properties"]["value"])

@@ -44,21 +44,9 @@ class Case:
 
 # What a row takes from its forecast.
 _FORECAST_VALUES = (
-    "strategy",
-    "batch_per_gpu",
-    "global_batch",
-    "step_seconds",
-    "step_parts",
-    "samples_per_second",
-    "images_per_second",
-    "tokens_per_second",
-    "tokens_per_second_per_gpu",
-    "mfu",
-    "epoch_seconds",
-    "total_seconds",
-    "dollars",
-    "fits",
-    "memory_verdict",
+    *("strategy", "batch_per_gpu", "global_batch", "step_seconds", "step_parts", "samples_per_second"),
+    *("images_per_second", "tokens_per_second", "tokens_per_second_per_gpu", "mfu", "epoch_seconds", "total_seconds"),
+    *("dollars", "fits", "memory_verdict"),
 )
 
 
@@ -263,10 +251,10 @@ def _case(
     nodes: int | None,
 ) -> Case:
     boxes = _boxes(count, gpus_per_node, nodes)
-    own = strategy_for(strategy, count, boxes)
+    chosen = strategy_for(strategy, count, boxes)
     each = batch
     if regime == "strong":
-        passes = own.replicas(count) * accumulate
+        passes = chosen.replicas(count) * accumulate
         if global_batch % passes:
             raise BadInput(
                 f"strong scaling: a batch of {global_batch} does not divide over {count} GPUs"
@@ -274,7 +262,7 @@ def _case(
                 + "; choose counts that divide it, or another batch"
             )
         each = global_batch // passes
-    return Case(count, boxes, regime, own, allreduce, each)
+    return Case(count, boxes, regime, chosen, allreduce, each)
 
 
 def _boxes(count: int, gpus_per_node: int, nodes: int | None) -> int:

@@ -77,9 +77,9 @@ class DeviceTable:
         """The near names; of several GPUs at once ("8xA100"), how to say that."""
         counted = _SEVERAL.fullmatch(name)
         if counted is not None:
-            count, one = counted[1] or counted[4], counted[2] or counted[3]
-            if plain(one) in self.by_name or plain(one) in self.families:
-                return BadInput(f"{name!r} is {count} of a device: name one, {one!r}, and give `gpus` {count}")
+            count, single = counted[1] or counted[4], counted[2] or counted[3]
+            if plain(single) in self.by_name or plain(single) in self.families:
+                return BadInput(f"{name!r} is {count} of a device: name one, {single!r}, and give `gpus` {count}")
         return UnknownDevice(name, self.offered)
 
 

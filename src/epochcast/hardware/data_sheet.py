@@ -122,8 +122,8 @@ def _alone(row: rows.CatalogueRow, file: str) -> Device:
 def _with_twin(device: Device) -> Device:
     """Like the device of the catalogue that its figures are those of, if there is one."""
 
-    def is_near(one: float, other: float) -> bool:
-        return abs(one - other) <= SAME_FIGURE * other
+    def is_near(first: float, second: float) -> bool:
+        return abs(first - second) <= SAME_FIGURE * second
 
     for other in catalogue.devices():
         if (
@@ -148,10 +148,10 @@ def _alike(row: rows.CatalogueRow, file: str, like: Device) -> Device:
     """A device of the catalogue with what the file changes."""
     units = _count(row, "compute_units") if row.has("compute_units") else like.compute_units
     clock = _quantity(row, "clock", parse_hertz) or like.clock_hertz
-    given = _peaks(row)
+    peaks = _peaks(row)
     scale = units * clock / (like.compute_units * like.clock_hertz)
-    if "fp32" in given:
-        scale = given["fp32"] / like.peak("fp32")
+    if "fp32" in peaks:
+        scale = peaks["fp32"] / like.peak("fp32")
     changes: dict[str, Any] = {key: row.text(key) for key in ("vendor", "kind", "note") if row.has(key)}
     changes |= {key: catalogue.find_link(row.text(key)).name for key in ("interconnect", "host_link") if row.has(key)}
     if row.has("generation"):
@@ -166,7 +166,7 @@ def _alike(row: rows.CatalogueRow, file: str, like: Device) -> Device:
         changes["l2_bytes"] = row.size_bytes("l2")
     if row.has("watts"):
         changes["watts"] = _quantity(row, "watts", parse_watts)
-    peaks = {**{math: peak * scale for math, peak in like.peak_flops_per_second.items()}, **given}
+    peaks = {**{math: peak * scale for math, peak in like.peak_flops_per_second.items()}, **peaks}
     return replace(
         like,
         name=_name(row, file),
@@ -203,14 +203,14 @@ def _limited(row: rows.CatalogueRow, device: Device) -> Device:
 
 def _name(row: rows.CatalogueRow, file: str) -> str:
     """The file's own name for it; never that of a device of the catalogue, whose measurements it does not have."""
-    taken = {plain(name) for d in catalogue.devices() for name in (d.name, *d.aliases)}
+    used_names = {plain(name) for d in catalogue.devices() for name in (d.name, *d.aliases)}
     if not row.has("name"):
         stem = Path(file).stem
-        return stem if plain(stem) not in taken else f"{stem} (own sheet)"
+        return stem if plain(stem) not in used_names else f"{stem} (own sheet)"
     name = row.text("name").strip()
     if not plain(name):
         raise BadInput(f"'name' must have letters or digits, got {name!r}")
-    if plain(name) in taken:
+    if plain(name) in used_names:
         raise BadInput(f"'name': {name!r} is a device of the catalogue; call yours otherwise, with like = {name!r}")
     return name
 
@@ -229,11 +229,11 @@ def _peaks(row: rows.CatalogueRow) -> dict[str, float]:
     for math, peak in peaks.items():
         if peak is None or not 1e9 <= peak <= 1e17:
             raise BadInput(f"{math!r} must be between 1 GFLOPS and 100 PFLOPS, got {row.text(math)!r}")
-    given = {math: peak for math, peak in peaks.items() if peak is not None}
-    vector = given.get("fp32_vector")
-    if vector is not None and vector > given.get("fp32", vector):
+    published = {math: peak for math, peak in peaks.items() if peak is not None}
+    vector = published.get("fp32_vector")
+    if vector is not None and vector > published.get("fp32", vector):
         raise BadInput("'fp32_vector' is a rate above the peak 'fp32'")
-    return given
+    return published
 
 
 def _with_twins(peaks: dict[str, float], relatives: list[Device]) -> dict[str, float]:

@@ -23,10 +23,10 @@ NETWORKS_FILE = "networks.toml"
 
 @dataclass(frozen=True, slots=True)
 class AssumedNetwork:
-    """The link of one machine; `what` completes "the network of …"."""
+    """The link of one machine; `description` completes "the network of …"."""
 
     link: Link
-    what: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class NetworkRule:
     """
 
     name: str
-    what: str
+    description: str
     source: str
     box: str = ""
     link: str = ""
@@ -70,12 +70,12 @@ class NetworkRule:
     def network(self, device: Device, gpus: int, nodes: int) -> AssumedNetwork:
         """What it gives for GPUs of a device that it matches."""
         if self.own_link:
-            return AssumedNetwork(find_link(device.interconnect), self.what)
+            return AssumedNetwork(find_link(device.interconnect), self.description)
         if gpus <= self.fabric_gpus:
             fabric = _of_each(find_link(device.interconnect), gpus // nodes)
-            return AssumedNetwork(fabric, f"{self.what}, inside which NVLink joins the nodes")
+            return AssumedNetwork(fabric, f"{self.description}, inside which NVLink joins the nodes")
         link = find_link(find_topology(self.box).outer_link if self.box else self.link)
-        return AssumedNetwork(_of_each(link, gpus // nodes) if self.per_gpu else link, self.what)
+        return AssumedNetwork(_of_each(link, gpus // nodes) if self.per_gpu else link, self.description)
 
 
 @remembered(1024)
@@ -91,11 +91,11 @@ def joins_nodes(device: Device) -> bool:
 
 def load_networks(text: str, file: str = NETWORKS_FILE) -> tuple[NetworkRule, ...]:
     """The rows of a TOML text; the last one must be for every device."""
-    found = tuple(rows.read(rows.parse(text, file), "network", file, _rule))
-    last = found[-1] if found else None
+    rules = tuple(rows.read(rows.parse(text, file), "network", file, _rule))
+    last = rules[-1] if rules else None
     if last is None or last.devices or last.not_devices or last.interconnects or last.kinds or last.from_year:
         raise BadInput(f"{file}: the last row must be for every device")
-    return found
+    return rules
 
 
 @remembered(1)
@@ -119,7 +119,7 @@ def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
 def _rule(row: rows.CatalogueRow) -> NetworkRule:
     return NetworkRule(
         name=row.text("name"),
-        what=row.text("what"),
+        description=row.text("description"),
         source=row.text("source"),
         box=row.text("box", ""),
         link=row.text("link", ""),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from math import isfinite
 
+from epochcast.base.record import json_hidden
 from epochcast.errors import BadInput
 
 FRESH = timedelta(days=90)
@@ -44,7 +45,7 @@ class Instance:
     aliases: tuple[str, ...] = ()
     region: str = ""
     spot_dollars_per_hour: float | None = None
-    price_cells: str = ""
+    price_cells: str = json_hidden(default="")
     board_is_assumed: bool = False
 
     def __post_init__(self) -> None:

@@ -65,8 +65,8 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A machine as its owner tells it. What is not told of its host is eight processors and 64 GiB per GPU; without a
-    `link` nobody knows what joins several.
+    """A machine as its owner describes it. Its host defaults to eight processors and 64 GiB per GPU; without a `link`
+    the connection of several machines is unknown.
     """
 
     name: str
@@ -110,9 +110,11 @@ def own_machine(description: Description, paid: float | Purchase, today: date) -
 def add_machine(machine: Instance) -> Path:
     """Write a machine to the user's file, in place of one of its name."""
     path = price_folder() / OWN_FILE
-    others = [] if not path.exists() else [own for own in own_instances(path) if own.name != machine.name]
+    others = (
+        [] if not path.exists() else [instance for instance in own_instances(path) if instance.name != machine.name]
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, "\n".join(_toml(own) for own in (*others, machine)))
+    write_text(path, "\n".join(_toml(instance) for instance in (*others, machine)))
     return path
 
 

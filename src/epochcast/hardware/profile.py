@@ -27,7 +27,7 @@ from epochcast.describe.graph.precision import PRECISIONS, find_precision
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.device import Device
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 class ProfileWarning(UserWarning):
@@ -61,7 +61,7 @@ class Profile:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gemm_fraction", dict(self.gemm_fraction))
         object.__setattr__(self, "class_factor", dict(self.class_factor))
-        object.__setattr__(self, "precisions", tuple(map(_precision_name, self.precisions)))
+        object.__setattr__(self, "precisions", tuple(find_precision(name).name for name in self.precisions))
         if not (self.device and self.source):
             raise BadInput(f"a profile needs a device and a source, got {self.device!r} and {self.source!r}")
         if self.rows < 0:
@@ -94,10 +94,6 @@ class Profile:
         return not rules or math in maths
 
 
-def _precision_name(name: str) -> str:
-    return find_precision(name).name
-
-
 def user_profile(device: Device) -> Profile | None:
     """The profile that `epochcast calibrate --save` wrote for this device on this host, if there is one that can be
     read; another costs a warning.
@@ -106,7 +102,7 @@ def user_profile(device: Device) -> Profile | None:
     return unless_unreadable(path, lambda: _profile_in(path, device))
 
 
-def unless_unreadable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+def unless_unreadable(path: Path, read: Callable[[], Value | None]) -> Value | None:
     """What `read` finds in a file of the user's; a file that cannot be used costs a warning, never the answer."""
     try:
         return read() if path.is_file() else None

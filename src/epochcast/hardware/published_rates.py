@@ -39,7 +39,7 @@ class PublishedRate:
 
 def published_fractions(device: Device) -> Mapping[str, float]:
     """The part of the peak that a large product was published to reach, by math; empty where nobody published any."""
-    return {what: rate.fraction for what, rate in published_rates(device).items() if what != BANDWIDTH}
+    return {quantity: rate.fraction for quantity, rate in published_rates(device).items() if quantity != BANDWIDTH}
 
 
 def published_bandwidth_fraction(device: Device) -> float | None:
@@ -51,48 +51,48 @@ def published_bandwidth_fraction(device: Device) -> float | None:
 def published_rates(device: Device) -> Mapping[str, PublishedRate]:
     """By math, and "bandwidth": the device's own; of boards of the same chip what is missing, the most alike first."""
     table = _table()
-    found = dict(table.get(device.name, {}))
+    rates_of_device = dict(table.get(device.name, {}))
     sisters = [sister for sister in map(find_device, table) if _is_same_chip(sister, device)]
     for sister in sorted(sisters, key=lambda each: not _is_alike(BANDWIDTH, each, device)):
-        rates = {what: rate for what, rate in table[sister.name].items() if _is_alike(what, sister, device)}
-        found = {**rates, **found}
-    return found
+        rates = {quantity: rate for quantity, rate in table[sister.name].items() if _is_alike(quantity, sister, device)}
+        rates_of_device = {**rates, **rates_of_device}
+    return rates_of_device
 
 
 def load_rates(text: str, file: str = FILE) -> Mapping[str, Mapping[str, PublishedRate]]:
     """The rates in a TOML text, by the name of the device and by math (or "bandwidth"), checked."""
     names = {device.name for device in devices()}
     table: dict[str, dict[str, PublishedRate]] = {}
-    for name, what, rate in rows.read(rows.parse(text, file), "rate", file, _rate):
+    for name, quantity, rate in rows.read(rows.parse(text, file), "rate", file, _rate):
         if name not in names:
             raise BadInput(f"{file}: no device called {name!r}")
-        if table.setdefault(name, {}).setdefault(what, rate) is not rate:
-            raise BadInput(f"{file}: two rates of {name} in {what}")
+        if table.setdefault(name, {}).setdefault(quantity, rate) is not rate:
+            raise BadInput(f"{file}: two rates of {name} in {quantity}")
     return table
 
 
 def _rate(row: rows.CatalogueRow) -> tuple[str, str, PublishedRate]:
-    name, what, fraction = row.text("name"), row.text("of"), row.number("fraction")
-    if what != BANDWIDTH and what not in MATHS:
-        raise row.wrong("of", "a math or 'bandwidth'", what)
+    name, quantity, fraction = row.text("name"), row.text("of"), row.number("fraction")
+    if quantity != BANDWIDTH and quantity not in MATHS:
+        raise row.wrong("of", "a math or 'bandwidth'", quantity)
     low, high = (row.number(key) if row.has(key) else fraction for key in ("low", "high"))
-    return name, what, PublishedRate(fraction, low, high, row.text("source"))
+    return name, quantity, PublishedRate(fraction, low, high, row.text("source"))
 
 
-def _is_same_chip(one: Device, other: Device) -> bool:
+def _is_same_chip(first: Device, second: Device) -> bool:
     """As many units of one generation, at much the same power."""
-    if (one.generation, one.compute_units) != (other.generation, other.compute_units):
+    if (first.generation, first.compute_units) != (second.generation, second.compute_units):
         return False
-    if one.watts is None or other.watts is None:
-        return one.watts == other.watts
-    return max(one.watts, other.watts) <= SAME_POWER * min(one.watts, other.watts)
+    if first.watts is None or second.watts is None:
+        return first.watts == second.watts
+    return max(first.watts, second.watts) <= SAME_POWER * min(first.watts, second.watts)
 
 
-def _is_alike(what: str, one: Device, other: Device) -> bool:
-    """Whether a fraction of one board is one of the other: the same peak, or the same bandwidth."""
-    if what == BANDWIDTH:
-        return one.memory_bytes_per_second == other.memory_bytes_per_second
-    return one.peak_flops_per_second[what] == other.peak_flops_per_second.get(what)
+def _is_alike(quantity: str, first: Device, second: Device) -> bool:
+    """Whether a fraction of one board holds for another: the same peak, or the same bandwidth."""
+    if quantity == BANDWIDTH:
+        return first.memory_bytes_per_second == second.memory_bytes_per_second
+    return first.peak_flops_per_second[quantity] == second.peak_flops_per_second.get(quantity)
 
 
 @remembered(1)

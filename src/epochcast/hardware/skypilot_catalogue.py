@@ -4,8 +4,8 @@ A row is a machine in a region or zone, with the columns InstanceType, Accelerat
 MemoryGiB, Price, SpotPrice, Region (AvailabilityZone, GpuInfo and others are not needed). Rows without a type price
 accelerators alone; they are added to the hosts that machines.toml joins them to. Of several zones the cheapest counts.
 
-What is no offer is left out and told: a GPU without a data sheet, a part of a GPU, no price on demand, and a price
-below a tenth of the median for the same device (auctions list the least bid).
+Rows that are no offer are skipped and reported: a GPU without a data sheet, a part of a GPU, no price on demand, and a
+price below a tenth of the median for the same device (auctions list the least bid).
 """
 
 import csv

@@ -86,14 +86,14 @@ def sustained(device: Device) -> Sustained:
     named = find_device(device.like) if device.like else device
     siblings = _in_order(named.vendor, named.generation)
     kinds, maths = _of_chip(named)
-    found = replace(siblings.get(named.name) or _estimated(named), sister_kinds=kinds, measured_maths=maths)
+    sustained = replace(siblings.get(named.name) or _estimated(named), sister_kinds=kinds, measured_maths=maths)
     if device.sheet:
         none: frozenset[str] = frozenset()
-        found = replace(found, known_kinds=none, sister_kinds=none, measured_maths=none, launch_seconds={})
+        sustained = replace(sustained, known_kinds=none, sister_kinds=none, measured_maths=none, launch_seconds={})
     if device.measured_fractions:
-        others = {math: found.math_fraction(math) for math in MATHS}
-        found = replace(found, math_fractions={**others, **device.measured_fractions})
-    return found
+        others = {math: sustained.math_fraction(math) for math in MATHS}
+        sustained = replace(sustained, math_fractions={**others, **device.measured_fractions})
+    return sustained
 
 
 def has_profile(device: Device) -> bool:
@@ -123,18 +123,25 @@ def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
     longer groups of ops take, as far as the rates leave room.
     """
     relatives = {d.name: d for d in devices() if (d.vendor, d.generation, d.kind) == (vendor, generation, "gpu")}
-    found = {name: _estimated(device) for name, device in relatives.items()}
+    estimates = {name: _estimated(device) for name, device in relatives.items()}
     pairs = sibling_pairs(list(relatives.values()))
-    weights = {name: own.weight for name, own in found.items()}
-    rates = _by_name({name: _rates(relatives[name], own) for name, own in found.items()})
+    weights = {name: estimate.weight for name, estimate in estimates.items()}
+    rates = _by_name({name: _rates(relatives[name], estimate) for name, estimate in estimates.items()})
     rates = {part: ordered(values, weights, pairs) for part, values in rates.items()}
-    groups = _by_name({name: _factor_speeds(own, found.values(), "group_factors") for name, own in found.items()})
+    groups = _by_name(
+        {name: _factor_speeds(estimate, estimates.values(), "group_factors") for name, estimate in estimates.items()}
+    )
     groups = {part: ordered(values, weights, pairs, _gaps(part, rates, pairs)) for part, values in groups.items()}
     left = _left(groups, rates, pairs)
-    stacks = _by_name({name: _factor_speeds(own, found.values(), "generation_factors") for name, own in found.items()})
+    stacks = _by_name(
+        {
+            name: _factor_speeds(estimate, estimates.values(), "generation_factors")
+            for name, estimate in estimates.items()
+        }
+    )
     stacks = {part: ordered(values, weights, pairs, left) for part, values in stacks.items()}
     speeds = _by_name({**rates, **groups, **stacks})
-    return {name: _at_speeds(relatives[name], own, speeds[name]) for name, own in found.items()}
+    return {name: _at_speeds(relatives[name], estimate, speeds[name]) for name, estimate in estimates.items()}
 
 
 Part = tuple[str, str]
@@ -161,12 +168,12 @@ def _bandwidth_gain(device: Device) -> float:
     return float(device.memory_bytes_per_second ** (1 - MOST_BANDWIDTH_LOSS))
 
 
-def _rates(device: Device, own: Sustained) -> dict[Part, float]:
+def _rates(device: Device, sustained: Sustained) -> dict[Part, float]:
     """Logarithms of what all ops run by."""
     return {
-        **{("math", math): log(own.math_fraction(math) * _peak_gain(device, math)) for math in _maths(device)},
-        ("vector", ""): log(own.vector_fraction * _peak_gain(device, "fp32_vector")),
-        ("bandwidth", ""): log(own.bandwidth_fraction * _bandwidth_gain(device)),
+        **{("math", math): log(sustained.math_fraction(math) * _peak_gain(device, math)) for math in _maths(device)},
+        ("vector", ""): log(sustained.vector_fraction * _peak_gain(device, "fp32_vector")),
+        ("bandwidth", ""): log(sustained.bandwidth_fraction * _bandwidth_gain(device)),
     }
 
 
@@ -193,21 +200,21 @@ def _left(
     return [max(0.0, min(each)) for each in zip(*left, strict=True)] if left else [0.0] * len(pairs)
 
 
-def _factor_speeds(own: Sustained, others: Iterable[Sustained], kind: str) -> dict[Part, float]:
+def _factor_speeds(sustained: Sustained, others: Iterable[Sustained], kind: str) -> dict[Part, float]:
     """Logarithms of how quickly groups of ops, or frameworks, run beside the rates; the more the faster."""
-    factors: Mapping[str, float] = getattr(own, kind)
+    factors: Mapping[str, float] = getattr(sustained, kind)
     names = sorted({name for each in others for name in getattr(each, kind)})
     return {(kind, name): -log(factors.get(name, 1.0)) for name in names}
 
 
-def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> Sustained:
+def _at_speeds(device: Device, sustained: Sustained, speeds: Mapping[Part, float]) -> Sustained:
     """The device at other speeds than its own."""
 
     def named(kind: str, sign: float = 1.0) -> dict[str, float]:
         return {name: exp(sign * value) for (part, name), value in speeds.items() if part == kind}
 
     return replace(
-        own,
+        sustained,
         math_fractions={math: rate / _peak_gain(device, math) for math, rate in named("math").items()},
         vector_fraction=named("vector")[""] / _peak_gain(device, "fp32_vector"),
         bandwidth_fraction=named("bandwidth")[""] / _bandwidth_gain(device),
@@ -240,10 +247,10 @@ def _published_scales() -> Mapping[str, float]:
     for device in (d for d in devices() if d.name in _table()):
         fitted = {**_table()[device.name].math_fractions, BANDWIDTH: _table()[device.name].bandwidth_fraction}
         published = {**published_fractions(device), BANDWIDTH: published_bandwidth_fraction(device)}
-        for what, fraction in published.items():
-            if fraction is not None and what in fitted:
-                logs.setdefault(what, []).append(log(fitted[what] / fraction))
-    return {what: exp(sum(values) / len(values)) for what, values in logs.items()}
+        for quantity, fraction in published.items():
+            if fraction is not None and quantity in fitted:
+                logs.setdefault(quantity, []).append(log(fitted[quantity] / fraction))
+    return {quantity: exp(sum(values) / len(values)) for quantity, values in logs.items()}
 
 
 def usual_launch_seconds(stack: str) -> float:
@@ -268,24 +275,24 @@ def prior(device: Device, measured: Mapping[str, Sustained], catalogue: tuple[De
     )
 
 
-def similarity(one: Device, other: Device) -> float:
+def similarity(first: Device, second: Device) -> float:
     """1 for the same data sheet, near 0 for another vendor's card of another decade."""
     differences = (
-        _OTHER_GENERATION * (one.generation != other.generation),
-        _OTHER_VENDOR * (one.vendor != other.vendor),
-        _OTHER_POWER * (_is_slot_powered(one) != _is_slot_powered(other)),
-        (one.year - other.year) / _YEARS,
-        log(_bytes_per_flop(one) / _bytes_per_flop(other)) / _RATIO,
-        log(_half_ratio(one) / _half_ratio(other)) / _RATIO,
+        _OTHER_GENERATION * (first.generation != second.generation),
+        _OTHER_VENDOR * (first.vendor != second.vendor),
+        _OTHER_POWER * (_is_slot_powered(first) != _is_slot_powered(second)),
+        (first.year - second.year) / _YEARS,
+        log(_bytes_per_flop(first) / _bytes_per_flop(second)) / _RATIO,
+        log(_half_ratio(first) / _half_ratio(second)) / _RATIO,
     )
     return exp(-sum(d * d for d in differences) / 2)
 
 
-def _same(one: Device, other: Device) -> bool:
+def _same(first: Device, second: Device) -> bool:
     """Whether two boards are equal except for the size of their memory."""
-    peaks, other_peaks = one.peak_flops_per_second, other.peak_flops_per_second
-    speeds = (one.generation, one.compute_units, one.memory_bytes_per_second, dict(peaks))
-    return speeds == (other.generation, other.compute_units, other.memory_bytes_per_second, dict(other_peaks))
+    peaks, other_peaks = first.peak_flops_per_second, second.peak_flops_per_second
+    speeds = (first.generation, first.compute_units, first.memory_bytes_per_second, dict(peaks))
+    return speeds == (second.generation, second.compute_units, second.memory_bytes_per_second, dict(other_peaks))
 
 
 def _sister(device: Device, table: Mapping[str, Sustained]) -> Sustained | None:

@@ -85,15 +85,15 @@ def _parsed(field: object) -> object:
 
 
 def _values(row: Mapping[str, Any], number: int) -> tuple[float, float, float]:
-    found = []
+    values = []
     for key in COLUMNS:
         value = row.get(key)
         if value is None:
             raise BadInput(f"row {number} of the trace has no {key}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             raise BadInput(f"{key} of row {number} of the trace is {value!r}; a number is needed")
-        found.append(float(value))
-    submit, duration, gpus = found
+        values.append(float(value))
+    submit, duration, gpus = values
     if duration <= 0:
         raise BadInput(f"row {number} of the trace lasts {duration:g} seconds; more than 0 are needed")
     if gpus <= 0:
@@ -119,12 +119,12 @@ def measured_kinds(rows: Iterable[Mapping[str, Any]]) -> list[Kind]:
 
     Rows have `model, batch_per_gpu, device, gpus, samples_per_second`. The fastest counts where one was measured twice.
     """
-    found: dict[tuple[Any, Any], dict[GpuChoice, float]] = {}
+    kinds: dict[tuple[Any, Any], dict[GpuChoice, float]] = {}
     for row in rows:
         speed = row["samples_per_second"]
         if speed is None or not speed > 0:
             continue
-        kind = found.setdefault((row["model"], row["batch_per_gpu"]), {})
+        kind = kinds.setdefault((row["model"], row["batch_per_gpu"]), {})
         choice = GpuChoice(str(row["device"]), int(row["gpus"]))
         kind[choice] = max(kind.get(choice, 0.0), float(speed))
-    return [kind for kind in found.values() if any(choice.gpus == 1 for choice in kind)]
+    return [kind for kind in kinds.values() if any(choice.gpus == 1 for choice in kind)]

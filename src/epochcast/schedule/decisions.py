@@ -86,16 +86,16 @@ def seen_by_policy(
     seen.machines = tuple(machine for machine in seen.machines if machine.number not in dead)
     homeless = tuple(
         name
-        for name, one in seen.live.items()
-        if one.machine in dead or not any(fleet.holds(choice) for choice in one.job.seconds)
+        for name, live in seen.live.items()
+        if live.machine in dead or not any(fleet.holds(choice) for choice in live.job.seconds)
     )
     for name in homeless:
         del seen.live[name]
-    for one in seen.live.values():
-        restart = one.job.restart_seconds or RESTART_SECONDS
-        ran = state.seconds - started.get(one.job.id, 0.0)
-        may_stop = one.job.is_preemptible and (one.choice is None or ran >= LEAST_STAY * restart)
-        one.job = replace(one.job, restart_seconds=restart, is_preemptible=may_stop)
+    for live in seen.live.values():
+        restart = live.job.restart_seconds or RESTART_SECONDS
+        ran = state.seconds - started.get(live.job.id, 0.0)
+        may_stop = live.job.is_preemptible and (live.choice is None or ran >= LEAST_STAY * restart)
+        live.job = replace(live.job, restart_seconds=restart, is_preemptible=may_stop)
     kinds = {machine.number: fleet.by_name[machine.kind.name] for machine in seen.machines}
     seen.machines = tuple(replace(machine, kind=kinds[machine.number]) for machine in seen.machines)
     return seen, homeless

@@ -49,11 +49,11 @@ def poisson(
     if jobs < 1:
         raise BadInput(f"at least one job is needed, got {jobs}")
     random = Random(f"poisson {fleet.nodes} {tuple(gap_seconds)} {seed}")
-    made, now = [], 0.0
+    drawn, now = [], 0.0
     for number in range(jobs):
-        made.append(drawn_job(f"j{number}", now, (runs or talk_runs)(random), random))
+        drawn.append(drawn_job(f"j{number}", now, (runs or talk_runs)(random), random))
         now += random.expovariate(1 / random.choice(gap_seconds))
-    return QueueWorkload(fleet, tuple(made))
+    return QueueWorkload(fleet, tuple(drawn))
 
 
 def talk(nodes: int, load: str, seed: int, jobs: int | None = None) -> QueueWorkload:
@@ -82,11 +82,11 @@ def gavel(fleet: Fleet, kinds: Sequence[Kind], jobs: int, gap_seconds: float, se
 
 def talk_runs(random: Random) -> dict[GpuChoice, float]:
     """The whole run of one of the talk's jobs on one, two and four GPUs of its two devices."""
-    one = exp(random.uniform(log(SHORTEST_SECONDS), log(LONGEST_SECONDS)))
+    single_seconds = exp(random.uniform(log(SHORTEST_SECONDS), log(LONGEST_SECONDS)))
     relative = random.uniform(0.6, 1.1)
     power = random.uniform(0.35, 1.0)
     return {
-        GpuChoice(device, gpus): one * factor / gpus**power
+        GpuChoice(device, gpus): single_seconds * factor / gpus**power
         for device, factor in (("K80", 1.0), ("M60", relative))
         for gpus in (1, 2, 4)
     }

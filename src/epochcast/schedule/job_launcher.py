@@ -1,14 +1,15 @@
-"""The scheduler's hands: starts and stops of jobs, each written down before the engine is asked, and their ends.
+"""Starts and stops jobs, each recorded in the store before the engine is asked, and records how they ended.
 
-A start whose intention is written down and that the engine does not know (the scheduler died in between) is asked for
-again with the same key. A job that was stopped goes on later from its checkpoint; one that failed by itself is started
-again as often as it may; one that was lost with its node always is, up to `MOST_LOSSES` times.
+Where the engine does not know a recorded start (the scheduler died in between), it is asked again with the same key. A
+stopped job continues later from its checkpoint. A job that failed is restarted up to its number of retries, a job that
+was lost with its node up to `MOST_LOSSES` times.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from epochcast.base.record import Record, json_hidden
 from epochcast.schedule.engines.executor import OVER as IS_OVER
 from epochcast.schedule.engines.executor import EngineRefuses, Executor, StartOrder, StartState
 from epochcast.schedule.log_watcher import LogProgress, LogWatch, note_end, watch
@@ -29,9 +30,9 @@ from epochcast.schedule.queue_rows import (
     STOPPING,
     WAITING,
     JobStart,
-    KeptJob,
-    KeptMachine,
-    KeptQueue,
+    StoredJob,
+    StoredMachine,
+    StoredQueue,
 )
 from epochcast.schedule.stored_queue import live_job
 
@@ -41,18 +42,18 @@ _ATTEMPT_STATES = {FINISHED: "ended", STOPPED: "stopped", BROKE: "failed", LOST:
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerEvent:
-    """Something that happened, for whoever watches the scheduler."""
+class SchedulerEvent(Record):
+    """Something that happened, for whoever watches the scheduler. The keys of `details` are keys of its JSON."""
 
     at_seconds: float
-    kind: str
+    event: str
     line: str
     job: str | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = json_hidden(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """One line of `--json`."""
-        return {"at_seconds": self.at_seconds, "event": self.kind, "job": self.job, "line": self.line, **self.told}
+        return {**Record.as_dict(self), **self.details}
 
 
 @dataclass(slots=True)
@@ -64,12 +65,11 @@ class JobLauncher:
     tell: Callable[[SchedulerEvent], None]
     watches: dict[str, LogWatch] = field(default_factory=dict)
 
-    def order(self, queue: KeptQueue, start: JobStart) -> StartOrder:
+    def order(self, queue: StoredQueue, start: JobStart) -> StartOrder:
         """A start as the engine is asked for it."""
-        kept = queue.jobs[start.job]
-        work = kept.work
+        work = queue.jobs[start.job].work
         assert work is not None, start.job
-        machine = next(one for one in queue.machines if one.number == start.machine)
+        machine = next(machine for machine in queue.machines if machine.number == start.machine)
         env = {
             "EPOCHCAST_QUEUE": queue.name,
             "EPOCHCAST_JOB": start.job,
@@ -88,16 +88,15 @@ class JobLauncher:
 
     # ---- starting ------------------------------------------------------------------------------------
 
-    def begin(self, queue: KeptQueue, start: JobStart, new: KeptMachine | None, now: float) -> None:
-        """Start a job: written down first, then asked for, then acknowledged."""
-        kept = queue.jobs[start.job]
-        owed = (kept.job.restart_seconds if start.attempt > 1 else 0.0) + (new.kind.boot_seconds if new else 0.0)
-        told = {"state": RUNNING, "told_at_seconds": now, "owed_seconds": owed, "reason": None}
-        self.held.put_start(start, new, **told)
+    def begin(self, queue: StoredQueue, start: JobStart, new: StoredMachine | None, now: float) -> None:
+        """Start a job: recorded first, then asked for, then acknowledged."""
+        stored = queue.jobs[start.job]
+        owed = (stored.job.restart_seconds if start.attempt > 1 else 0.0) + (new.kind.boot_seconds if new else 0.0)
+        self.held.put_start(start, new, state=RUNNING, told_at_seconds=now, owed_seconds=owed, reason=None)
         self.ask(self.held.read(), start, "started", now)
 
-    def ask(self, queue: KeptQueue, start: JobStart, event: str, now: float) -> None:
-        """Ask the engine for a start that is written down."""
+    def ask(self, queue: StoredQueue, start: JobStart, event: str, now: float) -> None:
+        """Ask the engine for a recorded start."""
         order = self.order(queue, start)
         try:
             engine_id = self.engine.start(order)
@@ -106,20 +105,24 @@ class JobLauncher:
             return
         self.held.change_start(start, {"state": STARTED, "engine_id": engine_id})
         attempt = "" if start.attempt == 1 else f", start {start.attempt}"
-        told = {"attempt": start.attempt, "gpus": start.choice.gpus, "device": start.choice.device}
-        told |= {"node_type": order.node_type, "node": order.node, "machine": start.machine, "engine_id": engine_id}
+        details = {"attempt": start.attempt, "gpus": start.choice.gpus, "device": start.choice.device}
+        details |= {"node_type": order.node_type, "node": order.node, "machine": start.machine, "engine_id": engine_id}
         where = f"{start.choice} of machine {start.machine} ({order.node or order.node_type}{attempt})"
-        self.tell(SchedulerEvent(now, event, f"{start.job} {event} on {where}", start.job, told))
+        self.tell(SchedulerEvent(now, event, f"{start.job} {event} on {where}", start.job, details))
 
     # ---- stopping ------------------------------------------------------------------------------------
 
-    def stop(self, queue: KeptQueue, start: JobStart, why: str, now: float) -> None:
+    def stop(self, queue: StoredQueue, start: JobStart, why: str, now: float) -> None:
         """Ask a job to save itself and end."""
-        kept = queue.jobs[start.job]
-        one = live_job(kept, start, now)
-        told = {"left_fraction": one.left, "served_gpu_seconds": one.served_gpu_seconds, "owed_seconds": 0.0}
-        intention = {"state": STOPPING, "stop_at_seconds": now}
-        stopping = self.held.change_start(start, intention, told_at_seconds=now, **told)
+        live = live_job(queue.jobs[start.job], start, now)
+        stopping = self.held.change_start(
+            start,
+            {"state": STOPPING, "stop_at_seconds": now},
+            told_at_seconds=now,
+            left_fraction=live.left,
+            served_gpu_seconds=live.served_gpu_seconds,
+            owed_seconds=0.0,
+        )
         self.engine.stop(self.order(queue, stopping))
         self.tell(SchedulerEvent(now, "stopping", f"{start.job} is asked to save itself and stop: {why}", start.job))
 
@@ -130,75 +133,74 @@ class JobLauncher:
 
     # ---- looking -------------------------------------------------------------------------------------
 
-    def look(self, queue: KeptQueue, now: float) -> bool:
-        """Compare what is written down with what the engine says; whether anything ended."""
+    def look(self, queue: StoredQueue, now: float) -> bool:
+        """Compare the recorded starts with those of the engine; whether anything ended."""
         starts = queue.open_starts()
         orders = {job: self.order(queue, start) for job, start in starts.items()}
-        seen = self.engine.look(list(orders.values())) if orders else {}
+        states = self.engine.look(list(orders.values())) if orders else {}
         changed = False
         for job, start in starts.items():
-            found = seen.get(start.key)
-            if found is None:
+            seen = states.get(start.key)
+            if seen is None:
                 changed |= self._unknown(queue, start, now)
-            elif found.state == IS_OVER:
-                self.over(queue, start, found, now)
+            elif seen.state == IS_OVER:
+                self.over(queue, start, seen, now)
                 changed = True
             else:
-                self._running(queue, start, orders[job], found, now)
+                self._running(queue, start, orders[job], seen, now)
         return changed
 
-    def _unknown(self, queue: KeptQueue, start: JobStart, now: float) -> bool:
+    def _unknown(self, queue: StoredQueue, start: JobStart, now: float) -> bool:
         """The engine has never heard of it, or has forgotten it."""
         if start.state == ASKED:
             self.ask(queue, start, "started", now)
             return False
-        self.over(
-            queue, start, StartState("", IS_OVER, None, True, f"{self.engine.name} does not know it any more"), now
-        )
+        lost = StartState("", IS_OVER, None, True, f"{self.engine.name} does not know it any more")
+        self.over(queue, start, lost, now)
         return True
 
-    def _running(self, queue: KeptQueue, start: JobStart, order: StartOrder, found: StartState, now: float) -> None:
-        kept = queue.jobs[start.job]
+    def _running(self, queue: StoredQueue, start: JobStart, order: StartOrder, seen: StartState, now: float) -> None:
+        stored = queue.jobs[start.job]
         if start.state == ASKED:
-            start = self.held.change_start(start, {"state": STARTED, "engine_id": found.engine_id})
+            start = self.held.change_start(start, {"state": STARTED, "engine_id": seen.engine_id})
             self.tell(SchedulerEvent(now, "adopted", f"{start.job} was started before and is adopted", start.job))
         if start.state == STOPPING:
             if now - (start.stop_at_seconds or now) > order.grace_seconds:
                 self.engine.kill(order)
             return
-        sight = self._watched(queue, start, order).look(kept, now)
+        sight = self._watched(queue, start, order).look(stored, now)
         if sight is not None:
-            served = kept.served_gpu_seconds + max(0.0, now - kept.told_at_seconds) * start.choice.gpus
+            served = stored.served_gpu_seconds + max(0.0, now - stored.told_at_seconds) * start.choice.gpus
             self.held.change_job(
                 start.job,
                 left_fraction=sight.left,
                 pace=sight.pace,
-                is_observed=kept.is_observed or sight.is_observed,
+                is_observed=stored.is_observed or sight.is_observed,
                 told_at_seconds=now,
                 owed_seconds=0.0,
                 served_gpu_seconds=served,
             )
 
-    def _watched(self, queue: KeptQueue, start: JobStart, order: StartOrder) -> LogWatch:
+    def _watched(self, queue: StoredQueue, start: JobStart, order: StartOrder) -> LogWatch:
         self.engine.fetch_log(order)
         if start.key not in self.watches:
-            kept = queue.jobs[start.job]
-            self.watches[start.key] = watch(self.held.store, queue.name, kept, start, order.log, self.engine.name)
+            stored = queue.jobs[start.job]
+            self.watches[start.key] = watch(self.held.store, queue.name, stored, start, order.log, self.engine.name)
         return self.watches[start.key]
 
     # ---- ends ----------------------------------------------------------------------------------------
 
-    def over(self, queue: KeptQueue, start: JobStart, seen: StartState, now: float) -> None:
-        """A start is over: the job has ended, goes on later, or has failed for good."""
-        kept = queue.jobs[start.job]
+    def over(self, queue: StoredQueue, start: JobStart, seen: StartState, now: float) -> None:
+        """A start is over: the job has ended, continues later, or has failed for good."""
+        stored = queue.jobs[start.job]
         watched = self._watched(queue, start, self.order(queue, start))
-        watched.look(kept, now)
+        watched.look(stored, now)
         end = _end_of(start, seen, watched.last)
-        left = self._left_after(kept, start, end, watched.last, now)
-        failures = kept.failures + (end == BROKE)
-        losses = sum(one.end == LOST for one in queue.starts if one.job == start.job) + (end == LOST)
-        state, reason = _state_after(kept, end, failures, losses, seen)
-        lasted = max(0.0, now - kept.told_at_seconds)
+        left = self._left_after(stored, start, end, watched.last, now)
+        failures = stored.failures + (end == BROKE)
+        losses = sum(other.end == LOST for other in queue.starts if other.job == start.job) + (end == LOST)
+        state, reason = _state_after(stored, end, failures, losses, seen)
+        lasted = max(0.0, now - stored.told_at_seconds)
         self.held.change_start(
             start,
             {
@@ -210,31 +212,31 @@ class JobLauncher:
             },
             state=state,
             left_fraction=0.0 if state == ENDED else left,
-            pace=kept.pace if watched.last is None else watched.last.pace,
-            is_observed=kept.is_observed or (watched.last is not None and watched.last.is_observed),
+            pace=stored.pace if watched.last is None else watched.last.pace,
+            is_observed=stored.is_observed or (watched.last is not None and watched.last.is_observed),
             failures=failures,
             told_at_seconds=now,
             owed_seconds=0.0,
-            served_gpu_seconds=kept.served_gpu_seconds + lasted * start.choice.gpus,
+            served_gpu_seconds=stored.served_gpu_seconds + lasted * start.choice.gpus,
             ended_at_seconds=now if state in (ENDED, FAILED, CANCELLED) else None,
             reason=reason,
         )
         note_end(self.held.store, watched, _ATTEMPT_STATES[end], _RUN_STATES[state], seen.exit_code, now)
         watched.close()
         self.watches.pop(start.key, None)
-        told = {"attempt": start.attempt, "exit_code": seen.exit_code, "left_fraction": left, "state": state}
-        self.tell(SchedulerEvent(now, end, _line(start.job, end, state, left, reason), start.job, told))
+        details = {"attempt": start.attempt, "exit_code": seen.exit_code, "left_fraction": left, "state": state}
+        self.tell(SchedulerEvent(now, end, _line(start.job, end, state, left, reason), start.job, details))
 
-    def _left_after(self, kept: KeptJob, start: JobStart, end: str, sight: LogProgress | None, now: float) -> float:
-        """What is left. Who did not end on our wish lost, in the mean, half of what lies between two checkpoints."""
-        left = live_job(kept, start, now).left if sight is None else sight.left
+    def _left_after(self, stored: StoredJob, start: JobStart, end: str, sight: LogProgress | None, now: float) -> float:
+        """The fraction left. A start that was not stopped by us lost half a checkpoint interval, on average."""
+        left = live_job(stored, start, now).left if sight is None else sight.left
         if sight is None and start.engine_id is None:
-            left = kept.left
+            left = stored.left_fraction
         if end in (STOPPED, FINISHED):
             return left
         ran = max(0.0, now - start.asked_at_seconds)
-        lost = min(ran, kept.job.checkpoint_seconds) / 2
-        return min(1.0, left + lost / (kept.job.seconds[start.choice].mid * kept.pace))
+        lost = min(ran, stored.job.checkpoint_seconds) / 2
+        return min(1.0, left + lost / (stored.job.seconds[start.choice].mid * stored.pace))
 
     def close(self) -> None:
         """Close the logs and the engine; jobs keep running."""
@@ -252,15 +254,15 @@ def _end_of(start: JobStart, seen: StartState, sight: LogProgress | None) -> str
     return LOST if seen.is_lost else BROKE
 
 
-def _state_after(kept: KeptJob, end: str, failures: int, losses: int, seen: StartState) -> tuple[str, str | None]:
+def _state_after(stored: StoredJob, end: str, failures: int, losses: int, seen: StartState) -> tuple[str, str | None]:
     if end == FINISHED:
         return ENDED, None
-    if kept.cancel_at_seconds is not None:
+    if stored.cancel_at_seconds is not None:
         return CANCELLED, CANCELLED_REASON
     if end == STOPPED:
         return WAITING, None
     reason = seen.reason if seen.exit_code is None else f"it ended with exit code {seen.exit_code}"
-    retries = 0 if kept.work is None else kept.work.retries
+    retries = 0 if stored.work is None else stored.work.retries
     if end == BROKE and failures > retries:
         return FAILED, f"{reason}, and so it did {failures} times" if failures > 1 else reason
     if end == LOST and losses > MOST_LOSSES:

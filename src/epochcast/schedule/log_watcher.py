@@ -19,12 +19,12 @@ from epochcast.observe.runs.total_steps import total_of
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_rows import Attempt, RunPlace, RunRow
 from epochcast.observe.store.stored_run import StoredRun
-from epochcast.schedule.queue_rows import JobStart, KeptJob
+from epochcast.schedule.queue_rows import JobStart, StoredJob
 
 # What a forecast that was given as a number may be off by (a factor): the run itself says soon.
-TOLD_FACTOR = 1.5
+POINT_FORECAST_FACTOR = 1.5
 # The forecast has the larger say in the pace up to here.
-OWN_WEIGHT = 0.5
+OBSERVED_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +49,29 @@ class LogWatch:
     watch: RunWatch
     last: LogProgress | None = None
 
-    def look(self, kept: KeptJob, now_at_seconds: float) -> LogProgress | None:
+    def look(self, stored: StoredJob, now_at_seconds: float) -> LogProgress | None:
         """What is new since the last look; None where nothing is."""
         if not self.watch.read():
             return None
         tracker = self.watch.tracker
         try:
-            tracker.past = self._prior(kept, total_of(tracker.history).steps)
+            tracker.past = self._prior(stored, total_of(tracker.history).steps)
             standing = self.watch.tell(now_at_seconds)
         except BadInput:  # no step yet, or nobody said how many there are
             return None
-        self.last = None if standing is None else self._sight(kept, standing)
+        self.last = None if standing is None else self._sight(stored, standing)
         return self.last
 
-    def _prior(self, kept: KeptJob, total_steps: float) -> Prior:
-        forecast = kept.job.seconds[self.start.choice]
-        seconds = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, TOLD_FACTOR)
-        return Prior(seconds.scaled(1 / total_steps), told_by="the queue")
+    def _prior(self, stored: StoredJob, total_steps: float) -> Prior:
+        forecast = stored.job.seconds[self.start.choice]
+        seconds = forecast if forecast.high > forecast.low else Interval.around(forecast.mid, POINT_FORECAST_FACTOR)
+        return Prior(seconds.scaled(1 / total_steps), source="the queue")
 
-    def _sight(self, kept: KeptJob, standing: Standing) -> LogProgress:
+    def _sight(self, stored: StoredJob, standing: Standing) -> LogProgress:
         left = max(0.0, 1.0 - standing.fraction)
-        forecast = kept.job.seconds[self.start.choice].mid
-        pace = standing.remaining_seconds.mid / (left * forecast) if left > 0 and not standing.is_done else kept.pace
-        is_observed = standing.prior_weight < OWN_WEIGHT
+        forecast = stored.job.seconds[self.start.choice].mid
+        pace = standing.remaining_seconds.mid / (left * forecast) if left > 0 and not standing.is_done else stored.pace
+        is_observed = standing.prior_weight < OBSERVED_WEIGHT
         return LogProgress(left, pace, is_observed, standing.is_done, standing.step, standing.total_steps)
 
     def close(self) -> None:
@@ -79,18 +79,18 @@ class LogWatch:
         self.follower.close()
 
 
-def watch(store: Store, queue: str, kept: KeptJob, start: JobStart, log: Path, engine: str) -> LogWatch:
+def watch(store: Store, queue: str, stored: StoredJob, start: JobStart, log: Path, engine: str) -> LogWatch:
     """Begin to follow the log of a start, from its beginning: reports that were kept before are kept once."""
-    name = f"{queue}/{kept.job.id}"
+    name = f"{queue}/{stored.job.id}"
     place = RunPlace(start.choice.device, start.choice.gpus)
-    run = store.open_run(name, job_name=kept.job.id, place=place, source=str(log))
+    run = store.open_run(name, job_name=stored.job.id, place=place, source=str(log))
     store.put_attempt(
         Attempt(
             run.id, start.attempt, "running", engine, start.engine_id or start.key,
             started_at_seconds=start.asked_at_seconds,
         )
     )  # fmt: skip
-    follower, stored = LogFollower(log), StoredRun(store, run)
+    follower, sink = LogFollower(log), StoredRun(store, run)
 
     def look() -> list[Report]:
         reports = follower.look()
@@ -98,8 +98,8 @@ def watch(store: Store, queue: str, kept: KeptJob, start: JobStart, log: Path, e
         return reports
 
     def write(standing: Standing, reported_at_seconds: float) -> None:
-        stored.format = follower.reader.format
-        stored.write(standing, reported_at_seconds)
+        sink.format = follower.reader.format
+        sink.write(standing, reported_at_seconds)
 
     return LogWatch(run, start, follower, RunWatch(look, sinks=[write]))
 

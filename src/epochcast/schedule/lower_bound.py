@@ -49,16 +49,16 @@ def keeping_bound_dollars(workload: QueueWorkload) -> float | None:
     """No policy that stops and resizes nobody pays less, besides the bound for all; None where machines may fail."""
     if workload.failures or any(kind.interruptions_per_hour > 0 for kind in workload.fleet.types):
         return None
-    return sum(kept_dollars(workload, job) for job in workload.jobs)
+    return sum(keeping_dollars(workload, job) for job in workload.jobs)
 
 
-def kept_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
+def keeping_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
     """The least a job pays that keeps one choice, if every machine is free for it."""
     in_time = job.deadline_seconds - job.submit_seconds
-    seconds = {c: workload.run_seconds(job, c) for c in job.seconds if workload.fleet.holds(c)}
+    run_seconds = {c: workload.run_seconds(job, c) for c in job.seconds if workload.fleet.holds(c)}
     return min(
-        _rate(workload.fleet, choice) * whole + job.tardiness_dollars_per_second * max(0.0, whole - in_time)
-        for choice, whole in seconds.items()
+        _rate(workload.fleet, choice) * seconds + job.tardiness_dollars_per_second * max(0.0, seconds - in_time)
+        for choice, seconds in run_seconds.items()
     )
 
 
@@ -77,7 +77,7 @@ def alone_dollars(workload: QueueWorkload, job: QueuedJob) -> float:
 
 def _hull_dollars(points: list[tuple[float, float]], seconds: float) -> float:
     """The cheapest mix of choices that takes no longer."""
-    best = min((dollars for whole, dollars in points if whole <= seconds), default=np.inf)
+    best = min((dollars for duration, dollars in points if duration <= seconds), default=np.inf)
     for fast, dear in points:
         for slow, cheap in points:
             if fast <= seconds < slow:
@@ -107,7 +107,7 @@ class _AtMost:
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
-    known: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    row_numbers: dict[tuple[str, int, int], int] = field(default_factory=dict)
 
     def put(self, row: int, column: int, value: float) -> None:
         self.rows.append(row)
@@ -115,10 +115,10 @@ class _AtMost:
         self.values.append(value)
 
     def row(self, key: tuple[str, int, int], limit: float) -> int:
-        if key not in self.known:
-            self.known[key] = len(self.limits)
+        if key not in self.row_numbers:
+            self.row_numbers[key] = len(self.limits)
             self.limits.append(limit)
-        return self.known[key]
+        return self.row_numbers[key]
 
 
 def _fluid_dollars(workload: QueueWorkload, buckets: int) -> float | None:
@@ -141,7 +141,7 @@ def _fluid_dollars(workload: QueueWorkload, buckets: int) -> float | None:
     limited = coo_array((at_most.values, (at_most.rows, at_most.columns)), shape=(len(at_most.limits), len(columns)))
     # Seconds are scaled to the mean bucket, so that the solver sees numbers around one.
     unit = float(lengths.mean())
-    found = linprog(
+    solution = linprog(
         np.array([c.dollars_per_second for c in columns]) * unit,
         A_ub=limited.tocsr(),
         b_ub=np.array(at_most.limits) / unit,
@@ -149,9 +149,9 @@ def _fluid_dollars(workload: QueueWorkload, buckets: int) -> float | None:
         b_eq=np.ones(len(workload.jobs)),
         method="highs",
     )
-    if found.status != 0:
-        raise NoBound(f"the linear program of the lower bound was not solved: {found.message}")
-    return float(found.fun)
+    if solution.status != 0:
+        raise NoBound(f"the linear program of the lower bound was not solved: {solution.message}")
+    return float(solution.fun)
 
 
 def _edges(workload: QueueWorkload, buckets: int) -> npt.NDArray[np.float64]:
@@ -176,28 +176,28 @@ def _columns(workload: QueueWorkload, edges: npt.NDArray[np.float64]) -> Iterato
         for choice in sorted(job.seconds):
             if not workload.fleet.holds(choice):
                 continue
-            whole = workload.run_seconds(job, choice)
+            seconds = workload.run_seconds(job, choice)
             rate = _rate(workload.fleet, choice)
             for bucket in range(arrives, len(edges) - 1):
                 late = max(0.0, max(edges[bucket], job.submit_seconds) - job.deadline_seconds)
-                dollars = rate + job.tardiness_dollars_per_second * late / whole
-                yield _Column(number, choice, bucket, dollars, 1 / whole)
+                dollars = rate + job.tardiness_dollars_per_second * late / seconds
+                yield _Column(number, choice, bucket, dollars, 1 / seconds)
 
 
 def _limits(workload: QueueWorkload, columns: list[_Column], lengths: npt.NDArray[np.float64]) -> _AtMost:
     """Machines per bucket, GPUs of a device with quotas per bucket, and every job once at a time."""
     fleet = workload.fleet
-    found = _AtMost([fleet.nodes * float(length) for length in lengths])
+    limits = _AtMost([fleet.nodes * float(length) for length in lengths])
     largest = {device: max(kind.gpus for kind in kinds) for device, kinds in fleet.by_device.items()}
     for index, column in enumerate(columns):
         choice, bucket = column.choice, column.bucket
         length = float(lengths[bucket])
-        found.put(bucket, index, choice.gpus / largest[choice.device])
+        limits.put(bucket, index, choice.gpus / largest[choice.device])
         gpus = _gpus_in_all(fleet, choice.device)
         if gpus is not None:
-            found.put(found.row((choice.device, 0, bucket), gpus * length), index, float(choice.gpus))
-        found.put(found.row(("", column.job, bucket), length), index, 1.0)
-    return found
+            limits.put(limits.row((choice.device, 0, bucket), gpus * length), index, float(choice.gpus))
+        limits.put(limits.row(("", column.job, bucket), length), index, 1.0)
+    return limits
 
 
 def _gpus_in_all(fleet: Fleet, device: str) -> int | None:

@@ -19,11 +19,11 @@ def with_instances(rows: Sequence[NodeTypeRow], today: date) -> tuple[tuple[Node
                 raise BadInput(f"node type {row.name or str(place)!r}: spot needs an instance of the catalogue")
             filled.append(row)
             continue
-        what = f"node type {row.name or row.instance!r}"
+        label = f"node type {row.name or row.instance!r}"
         try:
             machine = find_instance(row.instance)
         except EpochcastError as error:
-            raise BadInput(f"{what}: {error}") from None
+            raise BadInput(f"{label}: {error}") from None
         needs_price = row.dollars_per_hour is None and not row.in_house
         filled.append(
             replace(
@@ -31,7 +31,7 @@ def with_instances(rows: Sequence[NodeTypeRow], today: date) -> tuple[tuple[Node
                 name=row.name or machine.name,
                 device=row.device or machine.device,
                 gpus=row.gpus or machine.gpus,
-                dollars_per_hour=_dollars_per_hour(machine, row.spot, what) if needs_price else row.dollars_per_hour,
+                dollars_per_hour=_dollars_per_hour(machine, row.spot, label) if needs_price else row.dollars_per_hour,
                 spot=False,
             )
         )
@@ -40,8 +40,8 @@ def with_instances(rows: Sequence[NodeTypeRow], today: date) -> tuple[tuple[Node
     return tuple(filled), tuple(notes)
 
 
-def _dollars_per_hour(machine: Instance, is_spot: bool, what: str) -> float:
+def _dollars_per_hour(machine: Instance, is_spot: bool, label: str) -> float:
     price = machine.spot_dollars_per_hour if is_spot else machine.dollars_per_hour
     if price is None:
-        raise BadInput(f"{what}: the catalogue has no spot price of {machine.name}; give dollars_per_hour")
+        raise BadInput(f"{label}: the catalogue has no spot price of {machine.name}; give dollars_per_hour")
     return price

@@ -27,8 +27,8 @@ class _Watched:
 
     @property
     def wake_seconds(self) -> float | None:
-        found: float | None = getattr(self.policy, "wake_seconds", None)
-        return found
+        wake_seconds: float | None = getattr(self.policy, "wake_seconds", None)
+        return wake_seconds
 
     def __call__(self, state: QueueState) -> Decision:
         before = state.copy()
@@ -42,12 +42,12 @@ class _Watched:
             if placed.choice not in job.seconds or not state.fleet.holds(placed.choice):
                 raise BrokenPolicyContract(f"{name!r} runs on {placed.choice}, on which it does not fit")
             if not self.may_resize and state.live[name].last_choice not in (None, placed.choice):
-                raise BrokenPolicyContract(f"{name!r} goes on with {placed.choice}, which it must not")
-        for one in state.running:
-            after = decision.get(one.job.id)
-            keeps = not self.may_stop or not one.job.is_preemptible
-            if keeps and (after is None or after.choice != one.choice):
-                raise BrokenPolicyContract(f"{one.job.id!r} is stopped or resized, which it must not be")
+                raise BrokenPolicyContract(f"{name!r} continues with {placed.choice}, which it must not")
+        for live in state.running:
+            after = decision.get(live.job.id)
+            keeps = not self.may_stop or not live.job.is_preemptible
+            if keeps and (after is None or after.choice != live.choice):
+                raise BrokenPolicyContract(f"{live.job.id!r} is stopped or resized, which it must not be")
         return decision
 
 
@@ -74,11 +74,11 @@ def _check_machines(outcome: SimulationOutcome, workload: QueueWorkload) -> None
     }
     for (machine, since), kind in kinds.items():
         until = next(r.end_seconds for r in outcome.rentals if (r.machine, r.start_seconds) == (machine, since))
-        here = [
+        stays = [
             s for s in outcome.stays if s.machine == machine and since <= s.start_seconds and s.end_seconds <= until
         ]
-        for moment in {stay.start_seconds for stay in here}:
-            used = sum(s.choice.gpus for s in here if s.start_seconds <= moment < s.end_seconds)
+        for moment in {stay.start_seconds for stay in stays}:
+            used = sum(s.choice.gpus for s in stays if s.start_seconds <= moment < s.end_seconds)
             if used > kind.gpus:
                 raise BrokenPolicyContract(
                     f"{used} GPUs are in use on machine {machine}, a {kind.name} with {kind.gpus}"

@@ -2,7 +2,7 @@
 
 A job's account is brought up to date when somebody looks (`catch_up`), not at every event: most events are about other
 jobs. Who only believes a forecast counts down by it. With re-estimation the fraction done is known, and the pace is
-observed with an error that shrinks as the run goes on:
+observed with an error that shrinks during the run:
 
     observed = true pace · exp(e · (1 − fraction done))        |e| log-normal, either sign
 
@@ -41,14 +41,14 @@ class TrueProgress:
     starts: int = 0
     stay_since: float = 0.0
     as_of: float = 0.0
-    whole_seconds: float = inf
+    run_seconds: float = inf
     ends_at: float = inf
     tracker_error: float = 0.0
 
-    def goes_on(self, one: LiveJob, now: float, whole_seconds: float) -> float:
+    def goes_on(self, live: LiveJob, now: float, run_seconds: float) -> float:
         """From now on the whole run would take so long; returns when it will end."""
-        self.as_of, self.whole_seconds = now, whole_seconds
-        self.ends_at = now + one.owed_seconds + self.left * whole_seconds
+        self.as_of, self.run_seconds = now, run_seconds
+        self.ends_at = now + live.owed_seconds + self.left * run_seconds
         return self.ends_at
 
 
@@ -61,23 +61,23 @@ def tracker_error(seed: int, job: str, scale: float) -> float:
     return scale * min(MOST_ERROR, size) * random.choice((-1.0, 1.0))
 
 
-def catch_up(one: LiveJob, truth: TrueProgress, now: float, reestimate: bool) -> None:
+def catch_up(live: LiveJob, truth: TrueProgress, now: float, reestimate: bool) -> None:
     """Bring a running job's account up to now: service, owed seconds, progress."""
     seconds = now - truth.as_of
-    if seconds <= 0 or one.choice is None:
+    if seconds <= 0 or live.choice is None:
         return
     truth.as_of = now
-    one.served_gpu_seconds += seconds * one.choice.gpus
-    worked = seconds - one.owed_seconds
-    one.owed_seconds = max(0.0, -worked)
+    live.served_gpu_seconds += seconds * live.choice.gpus
+    worked = seconds - live.owed_seconds
+    live.owed_seconds = max(0.0, -worked)
     if worked <= 0:
         return
-    truth.left = max(0.0, truth.left - worked / truth.whole_seconds)
+    truth.left = max(0.0, truth.left - worked / truth.run_seconds)
     truth.ran_seconds += worked
     if not reestimate:
-        one.left = max(ABOUT_TO_END, one.left - worked / one.whole_seconds(one.choice))
+        live.left = max(ABOUT_TO_END, live.left - worked / live.run_seconds(live.choice))
         return
-    one.left = truth.left
-    if one.is_observed or 1 - truth.left >= OBSERVED_AFTER:
-        one.is_observed = True
-        one.pace = truth.whole_seconds / one.job.seconds[one.choice].mid * exp(truth.tracker_error * truth.left)
+    live.left = truth.left
+    if live.is_observed or 1 - truth.left >= OBSERVED_AFTER:
+        live.is_observed = True
+        live.pace = truth.run_seconds / live.job.seconds[live.choice].mid * exp(truth.tracker_error * truth.left)

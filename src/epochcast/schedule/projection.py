@@ -1,4 +1,4 @@
-"""From a queue now to its timetable: the policy goes on deciding, over many draws of what runs really take.
+"""From a queue now to its timetable: the policy decides on, over many draws of the true run times.
 
 The plan itself is the policy with every forecast right. Around it the same policy plays the queue to its end for every
 draw of the true run times (`runtime_draws`), sees the forecasts, and corrects them once a job runs. The k-th smallest
@@ -106,8 +106,8 @@ def project(
         policy=policy,
         lines=_lines(queue, clock, planned, drawn),
         machines=_machines(queue, planned),
-        dollars_interval=spread(planned.dollars, [one.dollars for one in drawn]),
-        machine_dollars=spread(planned.machine_dollars, [one.machine_dollars for one in drawn]),
+        dollars_interval=spread(planned.dollars, [outcome.dollars for outcome in drawn]),
+        machine_dollars=spread(planned.machine_dollars, [outcome.machine_dollars for outcome in drawn]),
         draws=request.draws,
         drawn_by=decider.name,
         workload=queue.workload,
@@ -121,7 +121,8 @@ def _check_pace(queue: QueueNow, rules: SimulationRules) -> None:
         return
     boot = max(kind.boot_seconds for kind in queue.workload.fleet.types)
     work = sum(
-        boot + job.restart_seconds + max(told.high for told in job.seconds.values()) for job in queue.workload.jobs
+        boot + job.restart_seconds + max(seconds.high for seconds in job.seconds.values())
+        for job in queue.workload.jobs
     )
     if work / rules.every_seconds > MOST_TICKS:
         raise BadInput(
@@ -158,7 +159,7 @@ def _calm(queue: QueueNow) -> QueueNow:
     calm = Fleet(fleet.nodes, tuple(kinds.values()))
     state = queue.state.copy()
     machines = tuple(replace(machine, kind=kinds[machine.kind.name]) for machine in state.machines)
-    state = QueueState(calm, state.seconds, state.live, machines, state.machines_made)
+    state = QueueState(calm, state.seconds, state.live, machines, state.next_machine_number)
     return replace(queue, workload=replace(queue.workload, fleet=calm), state=state)
 
 
@@ -205,15 +206,15 @@ def _lines(
 
 
 def _runs(queue: QueueNow, job: QueuedJob) -> bool:
-    one = queue.state.live.get(job.id)
-    return one is not None and one.is_running
+    live = queue.state.live.get(job.id)
+    return live is not None and live.is_running
 
 
 def _state(queue: QueueNow, job: QueuedJob) -> str:
-    one = queue.state.live.get(job.id)
-    if one is None:
+    live = queue.state.live.get(job.id)
+    if live is None:
         return WAITING if job.submit_seconds <= queue.state.seconds else TO_COME
-    return RUNNING if one.is_running else STOPPED if one.has_run else WAITING
+    return RUNNING if live.is_running else STOPPED if live.has_run else WAITING
 
 
 def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> JobWait | None:
@@ -226,7 +227,7 @@ def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> JobWai
     before = tuple(other for other in job.after if ended[other] >= start - NO_SECONDS)
     if before:
         return JobWait("the end of a job before it", start, before)
-    holders = _given_back(first, planned.stays)
+    holders = _releasing_jobs(first, planned.stays)
     if holders:
         return JobWait(str(first.choice), start, holders)
     if job.submit_seconds >= start - NO_SECONDS:
@@ -234,7 +235,7 @@ def _wait(queue: QueueNow, job: QueuedJob, planned: SimulationOutcome) -> JobWai
     return JobWait("its turn: machines are free, and the policy starts it later", start)
 
 
-def _given_back(first: JobStay, stays: Sequence[JobStay]) -> tuple[str, ...]:
+def _releasing_jobs(first: JobStay, stays: Sequence[JobStay]) -> tuple[str, ...]:
     """Who lets go of GPUs when a job starts: on its machine, else of its device, else anywhere (a machine's place)."""
     others = [
         stay for stay in stays if abs(stay.end_seconds - first.start_seconds) <= NO_SECONDS and stay.job != first.job
@@ -251,16 +252,17 @@ def _given_back(first: JobStay, stays: Sequence[JobStay]) -> tuple[str, ...]:
 
 def _machines(queue: QueueNow, planned: SimulationOutcome) -> tuple[MachineUse, ...]:
     """What is rented in the plan, type by type."""
-    now, found = queue.state.seconds, []
+    now, uses = queue.state.seconds, []
     for kind in queue.workload.fleet.types:
         rentals = [rental for rental in planned.rentals if rental.node_type == kind.name]
         if not rentals:
             continue
         seconds = sum(rental.end_seconds - rental.start_seconds for rental in rentals)
         at_once = [
-            sum(one.start_seconds <= rental.start_seconds < one.end_seconds for one in rentals) for rental in rentals
+            sum(other.start_seconds <= rental.start_seconds < other.end_seconds for other in rentals)
+            for rental in rentals
         ]
-        found.append(
+        uses.append(
             MachineUse(
                 node_type=kind.name,
                 count=sum(rental.start_seconds <= now + NO_SECONDS for rental in rentals),
@@ -270,4 +272,4 @@ def _machines(queue: QueueNow, planned: SimulationOutcome) -> tuple[MachineUse, 
                 is_in_house=kind.is_in_house,
             )
         )
-    return tuple(found)
+    return tuple(uses)

@@ -78,14 +78,14 @@ def with_seconds(document: QueueDocument, at: datetime) -> TimedDocument:
     return TimedDocument(replace(document, jobs=tuple(jobs), refused=(*document.refused, *refused)), clock)
 
 
-def _moment(time: ClockTime, what: str, at: datetime) -> datetime:
+def _moment(time: ClockTime, label: str, at: datetime) -> datetime:
     """A time of a file; without a zone it is in that of `at`."""
     if isinstance(time, datetime):
         return time if time.tzinfo else time.replace(tzinfo=at.tzinfo)
     try:
         return at + timedelta(seconds=seconds_until(time, at))
     except (BadInput, OverflowError):
-        raise BadInput(f"{what} must be a time like 2026-11-20T18:00, got {time!r}") from None
+        raise BadInput(f"{label} must be a time like 2026-11-20T18:00, got {time!r}") from None
 
 
 def _in_seconds(row: QueueJobRow, submitted: datetime | None, clock: QueueClock) -> QueueJobRow:

@@ -20,7 +20,7 @@ from epochcast.base.options import Option, check_mapping, option, options_of, re
 from epochcast.base.record import Record
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.interval import Interval
-from epochcast.schedule.workload_jobs import MOST_KINDS, GpuChoice, MachineFailure, NodeType, QueuedJob, Straggler
+from epochcast.schedule.workload_jobs import GpuChoice, MachineFailure, NodeType, QueuedJob, Straggler
 
 TRIGGERS = ("arrival", "completion")
 MOST_GPUS = 10**6
@@ -308,28 +308,28 @@ def _parse_jobs(
 
 def parse_job(row: Any, place: int, job_options: Mapping[str, Option] | None = None) -> QueueJobRow:
     """The typed row of a job; `place` is its number in the file."""
-    what = f"job {job_name(row, place)!r}"
+    label = f"job {job_name(row, place)!r}"
     if not isinstance(row, Mapping):
-        raise BadInput(f"{what} must be an object, got {row!r}")
+        raise BadInput(f"{label} must be an object, got {row!r}")
     is_forecast = "model" in row or "job" in row
     options = {key: row[key] for key in row if is_forecast and key in (job_options or {})}
-    own = {key: value for key, value in row.items() if key not in options}
+    values = {key: value for key, value in row.items() if key not in options}
     if "job" in row:
-        own.setdefault("id", row["job"])
+        values.setdefault("id", row["job"])
     parsed = QueueJobRow(
-        **parse_row(QueueJobRow, own, what, job_options if is_forecast and job_options else ()),
-        options={key: _checked(what, (job_options or {})[key].read, value) for key, value in options.items()},
+        **parse_row(QueueJobRow, values, label, job_options if is_forecast and job_options else ()),
+        options={key: _checked(label, (job_options or {})[key].read, value) for key, value in options.items()},
     )
     for clock, seconds in (("submit_at", "submit_seconds"), ("deadline", "deadline_seconds")):
         if clock in row and seconds in row:
-            raise BadInput(f"{what} has both {clock} and {seconds}: give one of them")
+            raise BadInput(f"{label} has both {clock} and {seconds}: give one of them")
     for key in ("run_seconds", "forecast_seconds"):
         if is_forecast and key in row:
-            raise BadInput(f"{what} has {key}, and a model to forecast it by: give one of them")
+            raise BadInput(f"{label} has {key}, and a model to forecast it by: give one of them")
     if parsed.min_gpus > parsed.max_gpus:
-        raise BadInput(f"{what}: min_gpus is {parsed.min_gpus}, more than its max_gpus, {parsed.max_gpus}")
+        raise BadInput(f"{label}: min_gpus is {parsed.min_gpus}, more than its max_gpus, {parsed.max_gpus}")
     if parsed.command is not None and not _PLAIN_ID.fullmatch(parsed.id):
-        raise BadInput(f"{what}: an id of a job that is run has up to 100 letters, digits, points, _ or -")
+        raise BadInput(f"{label}: an id of a job that is run has up to 100 letters, digits, points, _ or -")
     return parsed
 
 
@@ -346,29 +346,29 @@ def node_type_name(row: Any, place: int) -> str:
     return str(row.get("name", row.get("instance", place))) if isinstance(row, Mapping) else str(place)
 
 
-def parse_row(kind: type, row: Any, what: str, more_keys: Any = ()) -> dict[str, Any]:
+def parse_row(kind: type, row: Any, label: str, more_keys: Any = ()) -> dict[str, Any]:
     """The values of a row by key, as a dataclass declares them. `more_keys` are known, and read elsewhere."""
     if not isinstance(row, Mapping):
-        raise BadInput(f"{what} must be an object, got {row!r}")
+        raise BadInput(f"{label} must be an object, got {row!r}")
     cells = _cells(kind)
     for key in row:
         if key not in cells:
             # a misspelt key would have no effect
-            raise BadInput(f"{what}: {UnknownName('key', str(key), {*cells, *more_keys})}")
+            raise BadInput(f"{label}: {UnknownName('key', str(key), {*cells, *more_keys})}")
     for key, (declared, _) in cells.items():
         if declared.is_required and row.get(key) is None:
-            raise BadInput(f"{what}: {key} is missing")
-    return {key: _checked(what, cells[key][1], value) for key, value in row.items()}
+            raise BadInput(f"{label}: {key} is missing")
+    return {key: _checked(label, cells[key][1], value) for key, value in row.items()}
 
 
-def _checked(what: str, read: Callable[[Any], Any], value: Any) -> Any:
+def _checked(label: str, read: Callable[[Any], Any], value: Any) -> Any:
     try:
         return read(value)
     except EpochcastError as error:
-        raise BadInput(f"{what}: {error}") from None
+        raise BadInput(f"{label}: {error}") from None
 
 
-@remembered(MOST_KINDS)
+@remembered(20)
 def _cells(kind: type) -> Mapping[str, tuple[Option, Callable[[Any], Any]]]:
     """The keys of a row: how each is declared, and read."""
     readers = {item.name: item.metadata.get(_READER) for item in fields(kind)}

@@ -59,17 +59,17 @@ class QueueFile:
                 raise BadInput(f"job {row.id!r} runs already, not by us: it can be planned, not run")
 
 
-def queue_of(document: Any, folder: Path, known: Collection[str] = ()) -> QueueFile:
-    """A queue from what a file in a folder says; its jobs may come after `known` ones that are elsewhere."""
-    return runnable_queue(parse_queue(document), folder, known)
+def queue_of(document: Any, folder: Path, other_jobs: Collection[str] = ()) -> QueueFile:
+    """A queue from what a file in a folder says; its jobs may come after `other_jobs` that are elsewhere."""
+    return runnable_queue(parse_queue(document), folder, other_jobs)
 
 
-def runnable_queue(document: QueueDocument, folder: Path, known: Collection[str] = ()) -> QueueFile:
+def runnable_queue(document: QueueDocument, folder: Path, other_jobs: Collection[str] = ()) -> QueueFile:
     """The same from typed rows."""
     rows = tuple(_with_paths(row, folder) for row in document.jobs)
     document = replace(document, jobs=rows)
     works = {row.id: work for row in rows if (work := _work(row)) is not None}
-    return QueueFile(checked_workload(document, known).workload, works, document)
+    return QueueFile(checked_workload(document, other_jobs).workload, works, document)
 
 
 def _with_paths(row: QueueJobRow, folder: Path) -> QueueJobRow:

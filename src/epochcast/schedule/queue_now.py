@@ -61,29 +61,29 @@ def queue_now(workload: QueueWorkload, rows: Mapping[str, QueueJobRow], now_seco
         if row.running.since_seconds is not None:
             since[job.id] = row.running.since_seconds
     state.machines = _machines(state, running)
-    state.machines_made = len(state.machines)
+    state.next_machine_number = len(state.machines)
     return QueueNow(workload, state, since, errors)
 
 
 def _running(job: QueuedJob, row: RunningRow, fleet: Fleet) -> tuple[LiveJob, Interval | None]:
-    what = f"job {job.id!r}: running"
+    label = f"job {job.id!r}: running"
     kind = fleet.by_name.get(row.node_type)
     if kind is None:
-        raise BadInput(f"{what}: no node type is called {row.node_type!r}; known: {', '.join(fleet.by_name)}")
+        raise BadInput(f"{label}: no node type is called {row.node_type!r}; known: {', '.join(fleet.by_name)}")
     choice = GpuChoice(kind.device, row.gpus)
     if choice.gpus > kind.gpus:
-        raise BadInput(f"{what}: it has {choice.gpus} GPUs, a {kind.name} has {kind.gpus}")
+        raise BadInput(f"{label}: it has {choice.gpus} GPUs, a {kind.name} has {kind.gpus}")
     if choice not in job.seconds:
-        raise BadInput(f"{what}: nothing is known of its run on {choice}")
+        raise BadInput(f"{label}: nothing is known of its run on {choice}")
     live = LiveJob(job, choice=choice, last_choice=choice, has_run=True)
     done, remaining = row.done_fraction, row.remaining_seconds
     if remaining is None:
         if done is None:
-            raise BadInput(f"{what}: how far is it? Give done_fraction or remaining_seconds")
+            raise BadInput(f"{label}: how far is it? Give done_fraction or remaining_seconds")
         live.left = 1 - done
         return live, None
     if not (isfinite(remaining.mid) and remaining.low >= 0 and remaining.mid > 0):
-        raise BadInput(f"{what}: remaining_seconds must be above 0, got {remaining.mid:g}")
+        raise BadInput(f"{label}: remaining_seconds must be above 0, got {remaining.mid:g}")
     forecast = job.seconds[choice].mid
     # Without a fraction the pace is the forecast's, as long as no more than the whole run is left.
     live.left = max(LEAST_LEFT, 1 - done if done is not None else min(1.0, remaining.mid / forecast))

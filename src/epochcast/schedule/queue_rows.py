@@ -1,4 +1,4 @@
-"""What the store keeps of a queue that a scheduler works off.
+"""What the store has of a queue that a scheduler runs.
 
 A *start* is one time that a job was given to the engine, with a key of its own by which the engine knows it. It is
 written down before the engine is asked, so that a scheduler that dies in between finds out afterwards whether the
@@ -16,16 +16,16 @@ from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJ
 WAITING, RUNNING, ENDED, FAILED, CANCELLED = "waiting", "running", "ended", "failed", "cancelled"
 """States of a job: a job that is being stopped is running until it has let go of its GPUs."""
 ASKED, STARTED, STOPPING, OVER = "asked", "running", "stopping", "over"
-"""States of a start: `asked` is written down and the engine has perhaps not heard of it."""
+"""States of a start: `asked` is recorded, and the engine may not know of it yet."""
 FINISHED, STOPPED, BROKE, LOST = "finished", "stopped", "failed", "lost"
 """Ends of a start: as planned, on our wish, by itself, or with its machine."""
-# So many jobs that kept to their forecasts are taken along in what is usual: one job alone says little.
+# The usual pace counts this many jobs more, at the pace of their forecasts: a single job says little.
 AS_FORECAST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class KeptJob:
-    """A job of a kept queue, as last written down (`told_at_seconds`); `work` is None where it has no command.
+class StoredJob:
+    """A job of a stored queue, as of `told_at_seconds`; `work` is None where it has no command.
 
     `cancel_at_seconds` is when somebody asked that it be cancelled; the scheduler does so.
     """
@@ -34,7 +34,7 @@ class KeptJob:
     work: JobCommand | None
     number: int
     state: str
-    left: float
+    left_fraction: float
     pace: float
     is_observed: bool
     owed_seconds: float
@@ -81,7 +81,7 @@ class JobStart:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptMachine:
+class StoredMachine:
     """A machine from when the first job was put on it until the last had left; `node` is what the engine calls it."""
 
     number: int
@@ -97,7 +97,7 @@ class KeptMachine:
 
 
 @dataclass(frozen=True)
-class KeptQueue:
+class StoredQueue:
     """A whole queue, as the store has it at one moment."""
 
     id: int
@@ -105,9 +105,9 @@ class KeptQueue:
     fleet: Fleet
     added_at_seconds: float
     seen_at_seconds: float
-    jobs: Mapping[str, KeptJob]
+    jobs: Mapping[str, StoredJob]
     starts: tuple[JobStart, ...] = ()
-    machines: tuple[KeptMachine, ...] = ()
+    machines: tuple[StoredMachine, ...] = ()
     engine: str | None = None
     policy: str | None = None
     holder: str | None = None
@@ -126,7 +126,7 @@ class KeptQueue:
         As if two more jobs had kept to their forecasts; what slows or speeds all (busy machines, other drivers than
         the forecast knew) is seen after a few.
         """
-        shown = [log(kept.pace) for kept in self.jobs.values() if kept.is_observed]
+        shown = [log(stored.pace) for stored in self.jobs.values() if stored.is_observed]
         return exp(sum(shown) / (len(shown) + AS_FORECAST))
 
     def open_starts(self) -> dict[str, JobStart]:
@@ -141,9 +141,9 @@ class KeptQueue:
         """What machines and what lateness cost so far; who was cancelled is not late."""
         now = self.seconds(now_at_seconds)
         late = 0.0
-        for kept in self.jobs.values():
-            if kept.state == CANCELLED:
+        for stored in self.jobs.values():
+            if stored.state == CANCELLED:
                 continue
-            end = now if kept.ended_at_seconds is None else self.seconds(kept.ended_at_seconds)
-            late += max(0.0, end - kept.job.deadline_seconds) * kept.job.tardiness_dollars_per_second
+            end = now if stored.ended_at_seconds is None else self.seconds(stored.ended_at_seconds)
+            late += max(0.0, end - stored.job.deadline_seconds) * stored.job.tardiness_dollars_per_second
         return sum(machine.dollars(now_at_seconds) for machine in self.machines), late

@@ -31,16 +31,16 @@ class LiveJob:
         """Whether it has GPUs now."""
         return self.choice is not None
 
-    def whole_seconds(self, choice: GpuChoice) -> float:
+    def run_seconds(self, choice: GpuChoice) -> float:
         """The whole run with a choice, as it is believed now."""
         return self.job.seconds[choice].mid * self.pace
 
     def seconds_left(self, choice: GpuChoice) -> float:
         """Until its end, were it to run with a choice from now on; with its restart where that is a change."""
         if choice == self.choice:
-            return self.owed_seconds + self.left * self.whole_seconds(choice)
+            return self.owed_seconds + self.left * self.run_seconds(choice)
         restart = self.job.restart_seconds if self.has_run else 0.0
-        return restart + self.left * self.whole_seconds(choice)
+        return restart + self.left * self.run_seconds(choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +65,24 @@ class QueueState:
     seconds: float = 0.0
     live: dict[str, LiveJob] = field(default_factory=dict)
     machines: tuple[RentedMachine, ...] = ()
-    machines_made: int = 0
+    next_machine_number: int = 0
 
     def copy(self) -> "QueueState":
         """A copy that can be changed without changing this one."""
-        return QueueState(self.fleet, self.seconds, self._copied(), self.machines, self.machines_made)
+        return QueueState(self.fleet, self.seconds, self._copied(), self.machines, self.next_machine_number)
 
     def _copied(self) -> dict[str, LiveJob]:
-        return {name: replace(one) for name, one in self.live.items()}
+        return {name: replace(live) for name, live in self.live.items()}
 
     @property
     def waiting(self) -> list[LiveJob]:
         """Who has no GPU, in order of submission."""
-        return [one for one in self.live.values() if one.choice is None]
+        return [live for live in self.live.values() if live.choice is None]
 
     @property
     def running(self) -> list[LiveJob]:
         """Who has GPUs, in order of submission."""
-        return [one for one in self.live.values() if one.choice is not None]
+        return [live for live in self.live.values() if live.choice is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,9 @@ Decision = Mapping[str, GpuGrant]
 """Who runs from now on, and with what; whoever is not named waits."""
 
 
-def kept(state: QueueState) -> dict[str, GpuGrant]:
+def unchanged(state: QueueState) -> dict[str, GpuGrant]:
     """The decision that changes nothing."""
-    return {one.job.id: GpuGrant(one.choice, one.alone) for one in state.live.values() if one.choice is not None}
+    return {live.job.id: GpuGrant(live.choice, live.alone) for live in state.live.values() if live.choice is not None}
 
 
 def dollars_per_second(machines: Iterable[RentedMachine]) -> float:

@@ -8,8 +8,10 @@ Moving between machines is free for a job without `restart_seconds`. One that ha
 where it is as long as its choice does; only if nothing else fits are all packed anew.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from epochcast.errors import BadInput
 from epochcast.schedule.queue_state import Decision, QueueState, RentedMachine
@@ -43,9 +45,9 @@ class _RentedBox:
 
 def rent(state: QueueState, decision: Decision) -> tuple[RentedMachine, ...]:
     """The machines for a decision; those that stay keep their number. Raises `DoesNotPack` where none will do."""
-    whole = _whole_machines(state, decision)
-    if whole is not None:
-        return whole
+    exclusive = _exclusive_machines(state, decision)
+    if exclusive is not None:
+        return exclusive
     boxes = _sticky(state, decision)
     if boxes is None or not _fits(boxes, state.fleet):
         boxes = _packed(state, decision, ())
@@ -55,52 +57,46 @@ def rent(state: QueueState, decision: Decision) -> tuple[RentedMachine, ...]:
     return _numbered(boxes, state)
 
 
-def _whole_machines(state: QueueState, decision: Decision) -> tuple[RentedMachine, ...] | None:
-    """The short way where every job has a machine to itself and there are enough: who stays, stays; None elsewhere."""
+def _exclusive_machines(state: QueueState, decision: Decision) -> tuple[RentedMachine, ...] | None:
+    """The machines where every job has one to itself and there are enough: who stays, stays; None elsewhere."""
     if len(decision) > state.fleet.nodes or not all(placed.alone for placed in decision.values()):
         return None
     by_number = {machine.number: machine for machine in state.machines}
-    found, new = [], []
+    machines, new = [], []
     for name, placed in decision.items():
-        one = state.live[name]
-        if one.machine is not None and one.alone and one.choice == placed.choice:
-            found.append(by_number.pop(one.machine))
+        live = state.live[name]
+        if live.machine is not None and live.alone and live.choice == placed.choice:
+            machines.append(by_number.pop(live.machine))
         else:
             new.append((name, placed.choice))
-    taken: dict[str, int] = {}
-    for machine in found:
-        taken[machine.kind.name] = taken.get(machine.kind.name, 0) + 1
-    fresh = state.machines_made
+    rented = Counter(machine.kind.name for machine in machines)
+    fresh = state.next_machine_number
     for name, choice in new:
-        kind = _cheapest(state.fleet, choice.device, choice.gpus, taken, exactly=True)
+        kind = _cheapest(state.fleet, choice.device, choice.gpus, rented, exactly=True)
         if kind is None:
             return None
-        taken[kind.name] = taken.get(kind.name, 0) + 1
+        rented[kind.name] += 1
         idle = min((m.number for m in by_number.values() if m.kind is kind and not m.residents), default=None)
         if idle is None:
             number, fresh = fresh, fresh + 1
         else:
             number = idle
             del by_number[idle]
-        found.append(RentedMachine(number, kind, ((name, choice.gpus),), True))
-    return tuple(sorted(found, key=_by_number))
-
-
-def _by_number(machine: RentedMachine) -> int:
-    return machine.number
+        machines.append(RentedMachine(number, kind, ((name, choice.gpus),), True))
+    return tuple(sorted(machines, key=attrgetter("number")))
 
 
 def _sticky(state: QueueState, decision: Decision) -> list[_RentedBox] | None:
     """Boxes in which jobs that pay for moving stay; None where nobody does and all may be packed anew."""
     staying: dict[int, list[tuple[str, int]]] = {}
     for name, placed in decision.items():
-        one = state.live[name]
-        stays = one.machine is not None and one.choice == placed.choice and one.alone == placed.alone
-        if stays and one.machine is not None and (placed.alone or one.job.restart_seconds > 0):
-            staying.setdefault(one.machine, []).append((name, placed.choice.gpus))
+        live = state.live[name]
+        stays = live.choice == placed.choice and live.alone == placed.alone
+        if stays and live.machine is not None and (placed.alone or live.job.restart_seconds > 0):
+            staying.setdefault(live.machine, []).append((name, placed.choice.gpus))
     if not staying:
         return None
-    kept = [
+    boxes = [
         _RentedBox(
             machine.kind.device,
             staying[machine.number],
@@ -112,14 +108,14 @@ def _sticky(state: QueueState, decision: Decision) -> list[_RentedBox] | None:
         for machine in state.machines
         if machine.number in staying
     ]
-    return _packed(state, decision, kept)
+    return _packed(state, decision, boxes)
 
 
-def _packed(state: QueueState, decision: Decision, kept: Sequence[_RentedBox]) -> list[_RentedBox]:
-    """First fit, the largest jobs first, into what is free on kept machines and then into the largest types."""
-    boxes = list(kept)
-    placed_already = {name for box in kept for name, _ in box.residents}
-    taken = _taken(boxes)
+def _packed(state: QueueState, decision: Decision, staying: Sequence[_RentedBox]) -> list[_RentedBox]:
+    """First fit, the largest jobs first, into what is free on machines that stay and then into the largest types."""
+    boxes = list(staying)
+    placed_already = {name for box in staying for name, _ in box.residents}
+    rented = _count_by_type(boxes)
     open_boxes: dict[str, list[_RentedBox]] = {}
     for box in boxes:
         if not box.alone:
@@ -137,7 +133,7 @@ def _packed(state: QueueState, decision: Decision, kept: Sequence[_RentedBox]) -
         shared = open_boxes.setdefault(device, [])
         room = next((box for box in shared if box.size - box.used >= gpus), None)
         if room is None:
-            room = _RentedBox(device, [], size=_largest(state.fleet, device, gpus, taken))
+            room = _RentedBox(device, [], size=_largest(state.fleet, device, gpus, rented))
             boxes.append(room)
             shared.append(room)
         room.take(name, gpus)
@@ -146,13 +142,13 @@ def _packed(state: QueueState, decision: Decision, kept: Sequence[_RentedBox]) -
     return boxes
 
 
-def _largest(fleet: Fleet, device: str, gpus: int, taken: dict[str, int]) -> int:
-    """GPUs of the largest machine that is still to be had, which is taken; of a job's own size where none is."""
+def _largest(fleet: Fleet, device: str, gpus: int, rented: Counter[str]) -> int:
+    """GPUs of the largest machine that is available, which is then rented; of a job's own size where none is."""
     for kind in reversed(fleet.by_device[device]):
-        if kind.quota is None or taken.get(kind.name, 0) < kind.quota:
+        if is_available(kind, rented):
             if kind.gpus < gpus:
                 break
-            taken[kind.name] = taken.get(kind.name, 0) + 1
+            rented[kind.name] += 1
             return kind.gpus
     return gpus
 
@@ -161,32 +157,29 @@ def _fits(boxes: Sequence[_RentedBox], fleet: Fleet) -> bool:
     """Give every box its type; False where nodes or quotas do not suffice."""
     if len(boxes) > fleet.nodes:
         return False
-    taken = _taken(box for box in boxes if box.kind is not None)
+    rented = _count_by_type(boxes)
     # The fullest first: they have the least choice.
     for box in sorted((box for box in boxes if box.kind is None), key=lambda box: -box.used):
-        kind = _cheapest(fleet, box.device, box.used, taken, exactly=box.alone)
+        kind = _cheapest(fleet, box.device, box.used, rented, exactly=box.alone)
         if kind is None:
             return False
         box.kind = kind
-        taken[kind.name] = taken.get(kind.name, 0) + 1
+        rented[kind.name] += 1
     return True
 
 
-def _taken(boxes: Iterable[_RentedBox]) -> dict[str, int]:
-    taken: dict[str, int] = {}
-    for box in boxes:
-        assert box.kind is not None
-        taken[box.kind.name] = taken.get(box.kind.name, 0) + 1
-    return taken
+def _count_by_type(boxes: Iterable[_RentedBox]) -> Counter[str]:
+    return Counter(box.kind.name for box in boxes if box.kind is not None)
 
 
-def _cheapest(fleet: Fleet, device: str, gpus: int, taken: dict[str, int], exactly: bool = False) -> NodeType | None:
-    """The cheapest type that holds so many GPUs and is still to be had; one alone prefers a machine of its size."""
-    fitting = [
-        kind
-        for kind in fleet.by_device[device]
-        if kind.gpus >= gpus and (kind.quota is None or taken.get(kind.name, 0) < kind.quota)
-    ]
+def is_available(kind: NodeType, rented: Counter[str]) -> bool:
+    """Whether another machine of a type may be rented, beside so many of every type."""
+    return kind.quota is None or rented[kind.name] < kind.quota
+
+
+def _cheapest(fleet: Fleet, device: str, gpus: int, rented: Counter[str], exactly: bool = False) -> NodeType | None:
+    """The cheapest type that holds so many GPUs and is available; a job alone prefers a machine of its size."""
+    fitting = [kind for kind in fleet.by_device[device] if kind.gpus >= gpus and is_available(kind, rented)]
     if exactly and any(kind.gpus == gpus for kind in fitting):
         fitting = [kind for kind in fitting if kind.gpus == gpus]
     return min(fitting, key=lambda kind: (kind.dollars_per_hour, kind.gpus), default=None)
@@ -206,13 +199,13 @@ def _split(boxes: list[_RentedBox], fleet: Fleet) -> None:
             or len(box.residents) < 2
         ):
             continue
-        taken = _taken(boxes)
+        rented = _count_by_type(boxes)
         largest, others = box.residents[0], box.residents[1:]
-        first = _cheapest(fleet, box.device, largest[1], taken)
+        first = _cheapest(fleet, box.device, largest[1], rented)
         if first is None:
             continue
-        taken[first.name] = taken.get(first.name, 0) + 1
-        second = _cheapest(fleet, box.device, sum(gpus for _, gpus in others), taken)
+        rented[first.name] += 1
+        second = _cheapest(fleet, box.device, sum(gpus for _, gpus in others), rented)
         if second is None or first.dollars_per_hour + second.dollars_per_hour >= box.kind.dollars_per_hour:
             continue
         box.residents, box.used, box.kind = [largest], largest[1], first
@@ -228,29 +221,29 @@ def _numbered(boxes: Sequence[_RentedBox], state: QueueState) -> tuple[RentedMac
     """
     old = {machine.number: machine for machine in state.machines}
     used = {box.number for box in boxes if box.number is not None}
-    fresh = state.machines_made
-    found = []
+    fresh = state.next_machine_number
+    machines = []
     for box in boxes:
         assert box.kind is not None
         if box.number is None:
-            box.number = _known_number(box, box.kind, state, old, used)
+            box.number = _reused_number(box, box.kind, state, old, used)
             if box.number is None:
                 box.number, fresh = fresh, fresh + 1
             used.add(box.number)
         before, residents = old.get(box.number), tuple(box.residents)
         if before is not None and before.residents == residents and before.is_exclusive == box.alone:
-            found.append(before)
+            machines.append(before)
         else:
-            found.append(RentedMachine(box.number, box.kind, residents, box.alone))
-    return tuple(sorted(found, key=_by_number))
+            machines.append(RentedMachine(box.number, box.kind, residents, box.alone))
+    return tuple(sorted(machines, key=attrgetter("number")))
 
 
-def _known_number(
+def _reused_number(
     box: _RentedBox, kind: NodeType, state: QueueState, old: Mapping[int, RentedMachine], used: set[int]
 ) -> int | None:
     """Of a machine of the type that is there already: where most of the jobs are, or an idle one."""
-    here = [state.live[name].machine for name, _ in box.residents]
-    fits = [n for n in here if n is not None and n not in used and n in old and old[n].kind.name == kind.name]
+    numbers = [state.live[name].machine for name, _ in box.residents]
+    fits = [n for n in numbers if n is not None and n not in used and n in old and old[n].kind.name == kind.name]
     if fits:
         return max(sorted(set(fits)), key=fits.count)
     idle = (n for n, m in old.items() if n not in used and not m.residents and m.kind.name == kind.name)

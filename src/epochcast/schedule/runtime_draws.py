@@ -30,7 +30,7 @@ from epochcast.schedule.workload_jobs import GpuChoice
 TrueSeconds = dict[str, dict[GpuChoice, float]]
 
 # Nobody has measured enough jobs on enough devices at once to fit these; with both at 0 the ends of a queue, in which
-# errors of many jobs cancel, would be told too surely.
+# errors of many jobs cancel, would have too narrow intervals.
 SHARED_BY_JOB = 0.5
 SHARED_BY_DEVICE = 0.25
 
@@ -53,48 +53,50 @@ class RunTimeLaw:
         """True seconds of every job with every choice."""
         devices = sorted(queue.workload.fleet.by_device)
         of_device = {device: random.gauss(0.0, 1.0) for device in devices}
-        found: TrueSeconds = {}
+        drawn: TrueSeconds = {}
         for job in queue.workload.jobs:
-            own = random.gauss(0.0, 1.0)
+            of_job = random.gauss(0.0, 1.0)
             rest = {device: random.gauss(0.0, 1.0) for device in devices}
             live = queue.state.live.get(job.id)
             if live is not None and live.is_observed:
-                found[job.id] = self._seen(live, queue.errors.get(job.id, OBSERVED), own, rest)
+                drawn[job.id] = self._seen(live, queue.errors.get(job.id, OBSERVED), of_job, rest)
             else:
-                z = {device: self._z(own, of_device[device], rest[device]) for device in devices}
-                found[job.id] = {choice: at_quantile(told, z[choice.device]) for choice, told in job.seconds.items()}
-        return found
+                z = {device: self._z(of_job, of_device[device], rest[device]) for device in devices}
+                drawn[job.id] = {
+                    choice: at_quantile(seconds, z[choice.device]) for choice, seconds in job.seconds.items()
+                }
+        return drawn
 
-    def _z(self, own: float, of_device: float, rest: float) -> float:
+    def _z(self, of_job: float, of_device: float, rest: float) -> float:
         left = max(0.0, 1 - self.by_job - self.by_device)
-        return self.factor * (sqrt(self.by_job) * own + sqrt(self.by_device) * of_device + sqrt(left) * rest)
+        return self.factor * (sqrt(self.by_job) * of_job + sqrt(self.by_device) * of_device + sqrt(left) * rest)
 
-    def _seen(self, one: LiveJob, error: Interval, own: float, rest: Mapping[str, float]) -> dict[GpuChoice, float]:
+    def _seen(self, live: LiveJob, error: Interval, of_job: float, rest: Mapping[str, float]) -> dict[GpuChoice, float]:
         """Of a job whose pace is known on the device on which it runs, or last ran."""
-        last = one.choice or one.last_choice
-        found = {}
-        for choice, told in one.job.seconds.items():
+        last = live.choice or live.last_choice
+        drawn = {}
+        for choice, seconds in live.job.seconds.items():
             if last is None or choice.device == last.device:
-                found[choice] = told.mid * one.pace * at_quantile(error, self.factor * own)
+                drawn[choice] = seconds.mid * live.pace * at_quantile(error, self.factor * of_job)
             else:
                 z = self.factor * sqrt(1 - self.by_job) * rest[choice.device]
-                found[choice] = one.pace**self.by_job * at_quantile(told, z)
-        return found
+                drawn[choice] = live.pace**self.by_job * at_quantile(seconds, z)
+        return drawn
 
 
 def middle(queue: QueueNow) -> TrueSeconds:
     """What runs take where every forecast is right, and every pace that was seen."""
-    paces = {name: one.pace for name, one in queue.state.live.items()}
+    paces = {name: live.pace for name, live in queue.state.live.items()}
     return {
-        job.id: {choice: told.mid * paces.get(job.id, 1.0) for choice, told in job.seconds.items()}
+        job.id: {choice: seconds.mid * paces.get(job.id, 1.0) for choice, seconds in job.seconds.items()}
         for job in queue.workload.jobs
     }
 
 
-def at_quantile(told: Interval, z: float) -> float:
+def at_quantile(seconds: Interval, z: float) -> float:
     """The value z standard deviations from the middle, on the scale of ratios."""
-    if told.low == told.high:
-        return told.mid
-    q = NormalDist().inv_cdf((1 + min(told.coverage, 0.999)) / 2)
-    end = max(told.high if z >= 0 else told.low, LEAST * told.mid)
-    return max(LEAST * told.mid, told.mid * exp(abs(z) / q * log(end / told.mid)))
+    if seconds.low == seconds.high:
+        return seconds.mid
+    q = NormalDist().inv_cdf((1 + min(seconds.coverage, 0.999)) / 2)
+    end = max(seconds.high if z >= 0 else seconds.low, LEAST * seconds.mid)
+    return max(LEAST * seconds.mid, seconds.mid * exp(abs(z) / q * log(end / seconds.mid)))

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from epochcast.schedule.outcome import JobEnd, JobStay, Rental, SimulationOutcome
 from epochcast.schedule.progress import TrueProgress, catch_up, tracker_error
-from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine, dollars_per_second, kept
+from epochcast.schedule.queue_state import Decision, LiveJob, QueueState, RentedMachine, dollars_per_second, unchanged
 from epochcast.schedule.renting import rent
 from epochcast.schedule.workload_jobs import Incident, QueuedJob, QueueWorkload
 
@@ -91,13 +91,13 @@ class Simulation:
         self.state, now = begin.copy(), begin.seconds
         self._wake_at = now
         self._rented = {machine.number: now for machine in begin.machines}
-        for one in self.state.live.values():
-            truth = self._new_truth(one.job)
-            truth.left = one.left
-            if one.choice is not None:
+        for live in self.state.live.values():
+            truth = self._new_truth(live.job)
+            truth.left = live.left
+            if live.choice is not None:
                 truth.first_start_seconds, truth.starts, truth.stay_since = now, 1, now
-                self._running[one.job.id] = one
-                self._goes_on(one)
+                self._running[live.job.id] = live
+                self._goes_on(live)
 
     def run(self) -> SimulationOutcome:
         """Until the last job has ended."""
@@ -118,16 +118,16 @@ class Simulation:
         seconds = max(0.0, at - self.state.seconds)
         self.state.seconds += seconds
         self._outcome.machine_dollars += seconds * dollars_per_second(self.state.machines)
-        for one in ending:
-            self._end(one)
+        for live in ending:
+            self._end(live)
         happened = self._happen()
-        is_asked = (
+        decides = (
             (self.rules.on_completion and bool(ending))
             or (self.rules.on_arrival and _ARRIVAL in happened)
             or bool(happened - {_ARRIVAL})
             or not self._running
         )
-        self._decide(is_asked)
+        self._decide(decides)
 
     def _next(self) -> tuple[float, list[LiveJob]]:
         """When the next event is, and who ends then."""
@@ -154,17 +154,17 @@ class Simulation:
             heapq.heappop(ends)
         return inf
 
-    def _goes_on(self, one: LiveJob) -> None:
+    def _goes_on(self, live: LiveJob) -> None:
         """A job runs from now on as its choice and its machine let it."""
-        truth = self._truth[one.job.id]
-        assert one.choice is not None and one.machine is not None
-        whole = self.workload.run_seconds(one.job, one.choice) * self._slow.get(one.machine, 1.0)
-        heapq.heappush(self._ends, (truth.goes_on(one, self.state.seconds, whole), truth.number, one.job.id))
+        truth = self._truth[live.job.id]
+        assert live.choice is not None and live.machine is not None
+        run_seconds = self.workload.run_seconds(live.job, live.choice) * self._slow.get(live.machine, 1.0)
+        heapq.heappush(self._ends, (truth.goes_on(live, self.state.seconds, run_seconds), truth.number, live.job.id))
 
     def _catch_up(self) -> None:
         """Bring what the state says of all running jobs up to now."""
-        for name, one in self._running.items():
-            catch_up(one, self._truth[name], self.state.seconds, self.rules.reestimate)
+        for name, live in self._running.items():
+            catch_up(live, self._truth[name], self.state.seconds, self.rules.reestimate)
 
     def _happen(self) -> set[int]:
         """Arrivals, failures and ticks of this moment; which of these kinds there were."""
@@ -229,23 +229,23 @@ class Simulation:
             return
         self._outcome.failures += 1
         for name, _ in dead.residents:
-            one, truth = self.state.live[name], self._truth[name]
-            assert one.choice is not None
-            catch_up(one, truth, self.state.seconds, self.rules.reestimate)
-            saved_every = one.job.checkpoint_seconds
+            live, truth = self.state.live[name], self._truth[name]
+            assert live.choice is not None
+            catch_up(live, truth, self.state.seconds, self.rules.reestimate)
+            saved_every = live.job.checkpoint_seconds
             if saved_every > 0:
-                lost = truth.ran_seconds % saved_every / truth.whole_seconds
+                lost = truth.ran_seconds % saved_every / truth.run_seconds
                 truth.left = min(1.0, truth.left + lost)
-                one.left = truth.left
-            self._leave(one)
+                live.left = truth.left
+            self._leave(live)
         self.state.machines = tuple(machine for machine in self.state.machines if machine is not dead)
         self._return_machine(dead)
 
-    def _end(self, one: LiveJob) -> None:
-        now, job, truth = self.state.seconds, one.job, self._truth[one.job.id]
-        catch_up(one, truth, now, self.rules.reestimate)
-        self._empty(one)
-        self._leave(one)
+    def _end(self, live: LiveJob) -> None:
+        now, job, truth = self.state.seconds, live.job, self._truth[live.job.id]
+        catch_up(live, truth, now, self.rules.reestimate)
+        self._empty(live)
+        self._leave(live)
         del self.state.live[job.id], self._truth[job.id]
         late = now - job.deadline_seconds
         late = late if late > NO_SECONDS else 0.0
@@ -259,33 +259,34 @@ class Simulation:
             del self._held[follower.id]
             self._submit(follower)
 
-    def _empty(self, one: LiveJob) -> None:
+    def _empty(self, live: LiveJob) -> None:
         """Take a job off the list of its machine, which is still there for the next."""
         self.state.machines = tuple(
-            machine.without(one.job.id) if machine.number == one.machine else machine for machine in self.state.machines
+            machine.without(live.job.id) if machine.number == live.machine else machine
+            for machine in self.state.machines
         )
 
-    def _leave(self, one: LiveJob) -> None:
+    def _leave(self, live: LiveJob) -> None:
         """A job gives its GPUs back."""
-        assert one.choice is not None and one.machine is not None
-        truth, now = self._truth[one.job.id], self.state.seconds
+        assert live.choice is not None and live.machine is not None
+        truth, now = self._truth[live.job.id], self.state.seconds
         since = truth.stay_since
-        catch_up(one, truth, now, self.rules.reestimate)
+        catch_up(live, truth, now, self.rules.reestimate)
         truth.ends_at = inf
-        del self._running[one.job.id]
+        del self._running[live.job.id]
         if now > since:
-            self._outcome.stays.append(JobStay(one.job.id, one.machine, one.choice, since, now))
-        one.choice = one.machine = None
-        one.owed_seconds = 0.0
+            self._outcome.stays.append(JobStay(live.job.id, live.machine, live.choice, since, now))
+        live.choice = live.machine = None
+        live.owed_seconds = 0.0
 
-    def _decide(self, is_asked: bool) -> None:
-        if is_asked and getattr(self.policy, "looks_at_running", True):
+    def _decide(self, decides: bool) -> None:
+        if decides and getattr(self.policy, "looks_at_running", True):
             self._catch_up()
         began = perf_counter()
         decision: Decision = {}
         if self.state.live:
-            decision = self.policy(self.state) if is_asked else kept(self.state)
-        if is_asked:
+            decision = self.policy(self.state) if decides else unchanged(self.state)
+        if decides:
             self._wake()
             self._outcome.decision_seconds.append(perf_counter() - began)
         machines = rent(self.state, decision)
@@ -310,47 +311,47 @@ class Simulation:
 
     def _move(self, decision: Decision, machines: tuple[RentedMachine, ...], before: dict[int, RentedMachine]) -> None:
         """Stop who is not named, start or move who is."""
-        for one in [one for name, one in self._running.items() if name not in decision]:
+        for live in [live for name, live in self._running.items() if name not in decision]:
             self._outcome.preemptions += 1
-            self._leave(one)
+            self._leave(live)
         for machine in machines:
             if before.get(machine.number) is machine:
                 continue
             for name, _ in machine.residents:
-                one, placed = self.state.live[name], decision[name]
-                if one.machine == machine.number and one.choice == placed.choice:
-                    one.alone = placed.alone
+                live, placed = self.state.live[name], decision[name]
+                if live.machine == machine.number and live.choice == placed.choice:
+                    live.alone = placed.alone
                     continue
-                self._start(one, machine, placed.choice != one.choice and one.choice is not None)
-                one.choice = one.last_choice = placed.choice
-                one.alone, one.machine = placed.alone, machine.number
+                self._start(live, machine, placed.choice != live.choice and live.choice is not None)
+                live.choice = live.last_choice = placed.choice
+                live.alone, live.machine = placed.alone, machine.number
                 if machine.number not in before:
-                    one.owed_seconds += machine.kind.boot_seconds
-                self._running[name] = one
-                self._goes_on(one)
+                    live.owed_seconds += machine.kind.boot_seconds
+                self._running[name] = live
+                self._goes_on(live)
 
-    def _start(self, one: LiveJob, machine: RentedMachine, is_resized: bool) -> None:
+    def _start(self, live: LiveJob, machine: RentedMachine, is_resized: bool) -> None:
         """Begin a stay on a machine, with what it owes for that."""
-        truth, outcome, now = self._truth[one.job.id], self._outcome, self.state.seconds
-        if one.choice is not None:
+        truth, outcome, now = self._truth[live.job.id], self._outcome, self.state.seconds
+        if live.choice is not None:
             outcome.resizes += is_resized
             outcome.moves += not is_resized
-            owed = one.owed_seconds
-            self._leave(one)
+            owed = live.owed_seconds
+            self._leave(live)
             # A job that is moved for nothing (no restart to pay) goes on owing what it owed.
-            one.owed_seconds = owed if one.job.restart_seconds == 0 else 0.0
-        if one.has_run:
-            one.owed_seconds = max(one.owed_seconds, one.job.restart_seconds)
-        if is_resized or truth.first_start_seconds is None or one.machine is None:
+            live.owed_seconds = owed if live.job.restart_seconds == 0 else 0.0
+        if live.has_run:
+            live.owed_seconds = max(live.owed_seconds, live.job.restart_seconds)
+        if is_resized or truth.first_start_seconds is None or live.machine is None:
             truth.starts += 1
         truth.stay_since, truth.ran_seconds = now, 0.0
         if truth.first_start_seconds is None:
             truth.first_start_seconds = now
-        one.has_run = True
+        live.has_run = True
 
     def _take_machine(self, machine: RentedMachine) -> None:
         self._rented[machine.number] = self.state.seconds
-        self.state.machines_made = max(self.state.machines_made, machine.number + 1)
+        self.state.next_machine_number = max(self.state.next_machine_number, machine.number + 1)
         kind = machine.kind
         if kind.interruptions_per_hour > 0:
             lasts = self._random.expovariate(kind.interruptions_per_hour / 3600)

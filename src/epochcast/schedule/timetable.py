@@ -52,14 +52,14 @@ class PlannedStay(Record):
 class JobWait:
     """What a job waits for, until when, and who holds it now; nobody where it is not yet submitted, or held back."""
 
-    what: str
+    resource: str
     until_seconds: float
     holders: tuple[str, ...] = ()
 
     def text(self, clock: QueueClock) -> str:
         """In words."""
         who = f", held by {', '.join(self.holders)}" if self.holders else ""
-        return f"{self.what}{who}, until {clock.text(self.until_seconds)}"
+        return f"{self.resource}{who}, until {clock.text(self.until_seconds)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,23 +37,23 @@ def read_workload(path: Path) -> QueueWorkload:
         raise BadInput(f"{path}: {error}") from None
 
 
-def workload_of(document: Any, known: Collection[str] = ()) -> QueueWorkload:
+def workload_of(document: Any, other_jobs: Collection[str] = ()) -> QueueWorkload:
     """A workload from what a file says, every row of which must be right."""
-    return checked_workload(parse_queue(document), known).workload
+    return checked_workload(parse_queue(document), other_jobs).workload
 
 
-def checked_workload(document: QueueDocument, known: Collection[str] = ()) -> ReadWorkload:
+def checked_workload(document: QueueDocument, other_jobs: Collection[str] = ()) -> ReadWorkload:
     """A workload all of whose jobs must be right."""
-    read = build_workload(document, known)
+    read = build_workload(document, other_jobs)
     if read.refused:
         raise BadInput(read.refused[0].why)
     return read
 
 
-def build_workload(document: QueueDocument, known: Collection[str] = ()) -> ReadWorkload:
+def build_workload(document: QueueDocument, other_jobs: Collection[str] = ()) -> ReadWorkload:
     """A workload from typed rows; a job that makes no sense is refused and the others stay.
 
-    Jobs may come after `known` ones, which are not of this workload: their rows say so, the workload does not.
+    Jobs may come after `other_jobs`, which are not of this workload: their rows say so, the workload does not.
     """
     fleet = fleet_of(document)
     jobs: dict[str, QueuedJob] = {}
@@ -65,7 +65,7 @@ def build_workload(document: QueueDocument, known: Collection[str] = ()) -> Read
         except BadInput as error:
             refused.append(RefusedJob(row.id, str(error)))
             continue
-        jobs[row.id] = replace(job, after=tuple(other for other in job.after if other not in known))
+        jobs[row.id] = replace(job, after=tuple(other for other in job.after if other not in other_jobs))
         if truth is not None:
             truths[row.id] = truth
     for name, fault in order_faults({name: job.after for name, job in jobs.items()}).items():
@@ -96,16 +96,16 @@ def rules_of(document: QueueDocument) -> SimulationRules:
 
 
 def _node_type(row: NodeTypeRow, place: int, boot_seconds: float) -> NodeType:
-    what = f"node type {row.name or str(place)!r}"
+    label = f"node type {row.name or str(place)!r}"
     if row.in_house and row.count is None:
-        raise BadInput(f"{what} is in_house: it needs a count, how many there are")
+        raise BadInput(f"{label} is in_house: it needs a count, how many there are")
     if row.count is not None and (not row.in_house or row.quota is not None):
-        raise BadInput(f"{what}: count is of machines that are in_house; what may be rented has a quota")
+        raise BadInput(f"{label}: count is of machines that are in_house; what may be rented has a quota")
     # A machine of one's own is free unless it says what an hour of use is charged, and always booted.
     dollars = 0.0 if row.in_house and row.dollars_per_hour is None else row.dollars_per_hour
     if row.name is None or row.device is None or row.gpus is None or dollars is None:
         needed = {"name": row.name, "device": row.device, "gpus": row.gpus, "dollars_per_hour": dollars}
-        raise BadInput(f"{what}: {next(key for key, value in needed.items() if value is None)} is missing")
+        raise BadInput(f"{label}: {next(key for key, value in needed.items() if value is None)} is missing")
     boots = (0.0 if row.in_house else boot_seconds) if row.boot_seconds is None else row.boot_seconds
     return NodeType(
         row.name,

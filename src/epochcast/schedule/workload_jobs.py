@@ -14,26 +14,18 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from epochcast.base.caching import Cache, Derived, derived_property, remembered
-from epochcast.base.options import Option, check_fields, option, options_of, required
+from epochcast.base.caching import Cache, Derived, derived_property
+from epochcast.base.options import check_fields, option, options_of, required
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 
-MOST_KINDS = 100
-"""Dataclasses whose declarations are kept; there are about ten."""
 
-
-def check_declared(value: object, what: str = "") -> None:
+def check_declared(value: object, label: str = "") -> None:
     """Check the fields of a new value as they are declared; a message begins with what it is."""
     try:
-        check_fields(value, _declared(type(value)))
+        check_fields(value, options_of(type(value)))
     except BadInput as error:
-        raise BadInput(f"{what}: {error}" if what else str(error)) from None
-
-
-@remembered(MOST_KINDS)
-def _declared(kind: type) -> tuple[Option, ...]:
-    return options_of(kind)
+        raise BadInput(f"{label}: {error}" if label else str(error)) from None
 
 
 def _undeclared() -> Any:
@@ -110,9 +102,9 @@ class QueuedJob:
             )
         if not self.seconds:
             raise BadInput(f"job {self.id!r} fits on no machine of the list")
-        for choice, told in self.seconds.items():
-            if told.low <= 0:
-                raise BadInput(f"job {self.id!r}: {told.low:g} seconds on {choice}; more than 0 is needed")
+        for choice, seconds in self.seconds.items():
+            if seconds.low <= 0:
+                raise BadInput(f"job {self.id!r}: {seconds.low:g} seconds on {choice}; more than 0 is needed")
 
     @property
     def rank(self) -> float:
@@ -122,7 +114,7 @@ class QueuedJob:
     @property
     def fastest_seconds(self) -> float:
         """The shortest whole run."""
-        return min(told.mid for told in self.seconds.values())
+        return min(seconds.mid for seconds in self.seconds.values())
 
 
 @dataclass(frozen=True)
@@ -145,12 +137,12 @@ class Fleet:
     @derived_property
     def by_device(self) -> Mapping[str, tuple[NodeType, ...]]:
         """The types of every device, the smallest and cheapest first."""
-        found: dict[str, list[NodeType]] = {}
+        by_device: dict[str, list[NodeType]] = {}
         for kind in self.types:
-            found.setdefault(kind.device, []).append(kind)
+            by_device.setdefault(kind.device, []).append(kind)
         return {
             device: tuple(sorted(kinds, key=lambda kind: (kind.gpus, kind.dollars_per_hour, kind.name)))
-            for device, kinds in found.items()
+            for device, kinds in by_device.items()
         }
 
     @derived_property
@@ -242,8 +234,8 @@ def order_faults(after: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
             break
         except CycleError as error:
             circle = error.args[1]
-            told = " after ".join(map(repr, circle))
-            faults |= {job: f"job {job!r} comes after itself: {told}" for job in circle}
+            chain = " after ".join(map(repr, circle))
+            faults |= {job: f"job {job!r} comes after itself: {chain}" for job in circle}
     for job in order:
         before = next((other for other in after[job] if other in faults), None)
         if job not in faults and before is not None:

@@ -10,14 +10,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from epochcast.base.documents import parse_json, unzipped
+from epochcast.base.record import Record
 from epochcast.describe.capture.capture_cache import folder as cache_folder
 from epochcast.errors import EpochcastError, install_command
 from epochcast.hardware.instance import Instance
@@ -50,12 +51,13 @@ _BOUND = re.compile(r"(>=|<=|==|>|<)\s*([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class Package(Record):
     """A package of an extra: `wanted` like ">=2.4"; `installed` is its version, None where it is not installed."""
 
     name: str
     wanted: str
     installed: str | None
+    json_also: ClassVar[tuple[str, ...]] = ("fits",)
 
     @property
     def fits(self) -> bool:
@@ -67,11 +69,12 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(Record):
     """A group of optional packages, as in pip install '.[NAME]'."""
 
     name: str
     packages: tuple[Package, ...]
+    json_also: ClassVar[tuple[str, ...]] = ("install",)
 
     @property
     def missing(self) -> tuple[Package, ...]:
@@ -123,7 +126,7 @@ class ShippedModel:
 
 
 @dataclass(frozen=True)
-class DoctorReport:
+class DoctorReport(Record):
     """The whole report. `other_packages` are names and versions of packages that are used where they are installed."""
 
     version: str
@@ -138,22 +141,9 @@ class DoctorReport:
     blas_threads: int | None
     problems: tuple[str, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """As one JSON object."""
-        body = asdict(self)
-        body["extras"] = [
-            {
-                "name": extra.name,
-                "packages": [{**asdict(package), "fits": package.fits} for package in extra.packages],
-                "install": extra.install,
-            }
-            for extra in self.extras
-        ]
-        return body
 
-
-def examine(version: str, here: Path, today: date) -> DoctorReport:
-    """The report for code of this version. A job file is searched in `here` and above; ages are those of `today`."""
+def examine(version: str, folder: Path, today: date) -> DoctorReport:
+    """The report for code of this version. A job file is searched in `folder` and above; ages are those of `today`."""
     extras, problems = _extras(version)
     folders = (_profiles(), _captures())
     prices = _prices(instances(), today)
@@ -164,7 +154,7 @@ def examine(version: str, here: Path, today: date) -> DoctorReport:
         extras=extras,
         other_packages={name: installed_version for name in _USED_IF_THERE if (installed_version := installed(name))},
         folders=folders,
-        job_file=_job_file(here),
+        job_file=_job_file(folder),
         store=store,
         prices=prices,
         models=tuple(_shipped_models()),
@@ -207,8 +197,10 @@ def extra_with(module: str) -> str | None:
     """The smallest of our extras for users that brings a module; None where none does."""
     extras, _ = _extras("")
     package = _DISTRIBUTIONS.get(module, module)
-    having = [one for one in extras if one.name not in _DEVELOPERS and package in {each.name for each in one.packages}]
-    return min(having, key=lambda one: len(one.packages)).name if having else None
+    having = [
+        extra for extra in extras if extra.name not in _DEVELOPERS and package in {each.name for each in extra.packages}
+    ]
+    return min(having, key=lambda extra: len(extra.packages)).name if having else None
 
 
 def extras_of(names: Iterable[str], requirements: Iterable[str]) -> tuple[Extra, ...]:
@@ -334,8 +326,8 @@ def _folder_problems(folders: Iterable[Folder]) -> Iterator[str]:
             yield f"{folder.what} cannot be saved: {folder.path} is not writable"
 
 
-def _job_file(here: Path) -> str | None:
-    start = here.absolute()
+def _job_file(start: Path) -> str | None:
+    start = start.absolute()
     return next((str(folder / JOB_FILE) for folder in (start, *start.parents) if (folder / JOB_FILE).is_file()), None)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from epochcast.decide.diff.forecast_lock import Lock, Locked, read_lock
-from epochcast.decide.diff.forecast_provenance import MadeBy, made_by
+from epochcast.decide.diff.forecast_provenance import Provenance, own_provenance
 from epochcast.errors import BadInput, UnknownName
 
 from .conftest import side
@@ -15,7 +15,7 @@ SIDE = side({"a": (1.0, "aa"), "layer with blanks": (0.5, "bb")}, host=0.25)
 def test_a_lock_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "epochcast.lock"
     Lock().accepting({"job": SIDE}).write(path)
-    assert read_lock(path).jobs == {"job": Locked(SIDE, made_by())}
+    assert read_lock(path).jobs == {"job": Locked(SIDE, own_provenance())}
     assert read_lock(path).text() == path.read_text()
 
 
@@ -25,9 +25,9 @@ def test_accepting_one_job_leaves_the_others() -> None:
 
 
 def test_a_lock_of_another_model_is_not_ours() -> None:
-    assert Locked(SIDE, made_by()).is_ours
-    assert not Locked(SIDE, replace(made_by(), model="other")).is_ours
-    assert not Locked(SIDE, MadeBy("0.0.1", made_by().model)).is_ours
+    assert Locked(SIDE, own_provenance()).is_ours
+    assert not Locked(SIDE, replace(own_provenance(), model="other")).is_ours
+    assert not Locked(SIDE, Provenance("0.0.1", own_provenance().model)).is_ours
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.every import every
 
 import epochcast as ec
 from epochcast.decide.handover.kueue_job import kueue
@@ -276,7 +277,7 @@ def test_a_machine_that_skypilot_does_not_rent_is_refused() -> None:
         skypilot(replace(request(), instance=instance))
 
 
-@pytest.mark.parametrize("name", ACCELERATORS)
+@every("name", ACCELERATORS)
 def test_every_accelerator_is_a_device_of_the_catalogue(name: str) -> None:
     assert accelerator(device_of(name)) in ACCELERATORS
 

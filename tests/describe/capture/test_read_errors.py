@@ -8,7 +8,7 @@ import pytest
 
 from epochcast.describe.capture.keras import load_keras
 from epochcast.describe.capture.model import BuiltModel, Model
-from epochcast.describe.capture.read_errors import DAMAGE, naming
+from epochcast.describe.capture.read_errors import DAMAGE, reading, reading_part
 from epochcast.describe.capture.spec import load_spec
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
@@ -17,20 +17,20 @@ from epochcast.errors import BadInput, MissingExtra
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_an_error_of_python_becomes_one_line_with_the_place_and_keeps_its_cause(kind: type[Exception]) -> None:
-    with pytest.raises(BadInput, match=r"^net\.onnx cannot be read: \S") as caught, naming("net.onnx"):
+    with pytest.raises(BadInput, match=r"^net\.onnx cannot be read: \S") as caught, reading("net.onnx"):
         raise kind("two\nlines")
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value.__cause__, kind)
 
 
 def test_the_innermost_place_is_named_once() -> None:
-    places = naming("net"), naming("net: block", "net"), naming("net: layer 1", "net")
+    places = reading("net"), reading_part("net: block"), reading_part("net: layer 1")
     with pytest.raises(BadInput, match=r"^net: layer 1: too wide$"), places[0], places[1], places[2]:
         raise BadInput("too wide")
 
 
 def test_a_missing_package_is_not_the_fault_of_the_file() -> None:
-    with pytest.raises(MissingExtra), naming("net: layer 1", "net"):
+    with pytest.raises(MissingExtra), reading_part("net: layer 1"):
         raise MissingExtra("onnx")
 
 

@@ -527,7 +527,7 @@ def test_a_name_that_is_not_in_the_file_is_answered_without_running_it(tmp_path:
     read(tmp_path, MARKING + dedent(MNIST))
     with pytest.raises(NeedsFactory, match=r"^train\.py has no 'Nett'") as refused:
         find_model(f"{tmp_path}/train.py:Nett")
-    assert refused.value.asked == f"{tmp_path}/train.py:Nett"
+    assert refused.value.reference == f"{tmp_path}/train.py:Nett"
     assert refused.value.instead == (f"{tmp_path}/train.py:Net",)
     assert not (tmp_path / "train.ran").exists()
 

@@ -9,6 +9,8 @@ import pytest
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.spec import load_spec, save_spec, spec_model
 from epochcast.describe.capture.spec.spec_rules import RULES
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
@@ -140,13 +142,13 @@ def test_a_spec_of_alexnets_layers_has_its_published_count() -> None:
     ("layers", "message"),
     [
         ([{"type": "convv"}], "net.toml: layers[0] 'convv' (convv): no layer type called 'convv'; near: conv"),
-        ([{"type": "conv", "channels": 8}], "net.toml: layers[0] 'conv' (conv) has no 'kernel', which it needs"),
+        ([{"type": "conv", "channels": 8}], "net.toml: layers[0] 'conv' (conv): 'kernel' is missing"),
         ([{"type": "conv", "channels": "8", "kernel": 3}], "'channels' must be a whole number of at least 1, got '8'"),
         (
             [{"type": "relu", "slope": 1}],
-            "layers[0] 'relu' (relu) has no key 'slope'; known: from, name, trainable, type",
+            "layers[0] 'relu' (relu): no key 'slope'; known: from, name, trainable, type",
         ),
-        ([{"type": "conv", "channels": 1, "kernel": 1, "strides": 2}], "has no key 'strides'; near: stride"),
+        ([{"type": "conv", "channels": 1, "kernel": 1, "strides": 2}], "no key 'strides'; near: stride"),
         ([{"type": "add", "from": ["a", "input"]}], "'from': no layer above called 'a'; known: input"),
         ([{"type": "conv", "channels": 8, "kernel": 9}], "conv turns 3×8×8 into 8×0×0: the input is too small"),
         ([{"type": "conv", "channels": 8, "kernel": [3]}], "expected 2 sizes, got (3,)"),
@@ -154,7 +156,7 @@ def test_a_spec_of_alexnets_layers_has_its_published_count() -> None:
         ([{"type": "flatten"}, {"type": "add", "from": ["flatten", "input"]}], "192 and 3×8×8 do not fit"),
         ([{"type": "relu", "name": "input"}], "the name is taken by another layer or input"),
         ([{"type": "reshape", "shape": [4, 4]}], "3×8×8 has 192 elements, 'shape' 16"),
-        ([{"name": "x"}], "net.toml: layers[0] has no 'type', which it needs"),
+        ([{"name": "x"}], "net.toml: layers[0]: 'type' is missing"),
         ([{"type": "block", "layers": [{"type": "rulu"}]}], "layers[0].layers[0] 'rulu' (rulu): no layer type called"),
         ([], "net.toml: 'layers' is empty"),
         (["relu"], "net.toml: 'layers' must be a list of tables, got ['relu']"),
@@ -211,7 +213,7 @@ def test_ten_thousand_layers_are_built_in_a_moment() -> None:
         ("a.json", "{}", r"a\.json is no spec: it has neither 'layers'"),
         ("a.json", '{"class_name": "Sequential"}', r"a\.json is a Keras model, not a spec"),
         ("a.json", "[" * 100_000, r"a\.json is nested more than"),
-        ("a.json", '{"layers": []}', r"a\.json must have 'input', one sample's shape, or a list of 'inputs'"),
+        ("a.json", '{"layers": []}', r"a\.json: it must have 'input', one sample's shape, or a list of 'inputs'"),
         ("a.json", '{"graph": {}, "version": 7}', r"a\.json is a spec of version 7; this epochcast reads version 1"),
         ("a.json", '{"graph": {}, "version": 1}', r"a\.json: graph has no 'template'"),
     ],
@@ -269,11 +271,10 @@ def test_a_captured_step_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_a_torch_capture_is_forecast_without_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from epochcast.describe.capture.torch import TorchModel
 
     nn = torch.nn
     module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
-    model, recipe = TorchModel.from_module(module, (3, 8, 8)), Recipe(8, "adam", "amp_fp16")
+    model, recipe = from_workload(Workload(module, inputs=(3, 8, 8))), Recipe(8, "adam", "amp_fp16")
     save_spec(model, tmp_path / "t.json", recipe)
     back = load_spec(tmp_path / "t.json")
     assert back.trace(recipe) == model.trace(recipe)

@@ -1,9 +1,11 @@
 """Fused groups, traffic and launches of small graphs, by hand; and laws over whole networks."""
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.build import Builder
@@ -174,9 +176,7 @@ def test_every_op_has_the_entry_of_its_kernel() -> None:
     assert len(trace.layers) == len(trace.columns) == len(trace.places)
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("mode", ["training", "forward"])
-@pytest.mark.parametrize("name", NETWORKS)
+@every(("name", "mode", "compiler"), product(NETWORKS, ("training", "forward"), COMPILERS))
 def test_a_compiled_network_does_no_more_than_an_eager_one(name: str, mode: str, compiler: str) -> None:
     eager = zoo_model(name).trace(Recipe(2, mode=mode, precision="amp_fp16"))
     trace = eager.under(Recipe(2, mode=mode, precision="amp_fp16", compile=compiler))

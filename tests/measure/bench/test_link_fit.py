@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from epochcast.errors import EpochcastError
-from epochcast.measure.bench.link_fit import asked, link_fits
+from epochcast.measure.bench.link_fit import collective_of, link_fits
 from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 
 ASK: dict[str, Any] = {"backend": "gloo", "collective": "all_reduce", "ranks": 2, "size_bytes": 1024}
@@ -27,4 +27,4 @@ def test_a_link_is_fitted_to_two_sizes() -> None:
 )  # fmt: skip
 def test_a_question_that_makes_no_sense_is_refused(ask: dict[str, Any]) -> None:
     with pytest.raises(EpochcastError, match=r"^c: "):
-        asked(row(1e-3, **ask))
+        collective_of(row(1e-3, **ask))

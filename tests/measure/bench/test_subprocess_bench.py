@@ -9,7 +9,7 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.measure.bench.campaign import measure
 from epochcast.measure.bench.memory_probe import probe_memory
 from epochcast.measure.bench.models_bench import question_of
-from epochcast.measure.bench.subprocess_bench import is_own_code, loader_measured_apart
+from epochcast.measure.bench.subprocess_bench import is_user_code, loader_measured_apart
 
 torch = pytest.importorskip("torch")
 
@@ -76,5 +76,5 @@ def test_libraries_and_our_own_networks_are_no_code_of_the_user() -> None:
         None,
         3,
     ]
-    assert not any(is_own_code(name) for name in libraries)
-    assert is_own_code("net.py:make") and is_own_code("package.module:make")
+    assert not any(is_user_code(name) for name in libraries)
+    assert is_user_code("net.py:make") and is_user_code("package.module:make")

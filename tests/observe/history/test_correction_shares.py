@@ -46,9 +46,9 @@ def test_mixed_by_hand() -> None:
 
 
 def test_shares_beyond_one_are_refused() -> None:
-    with pytest.raises(BadInput, match="shares are 0 or more"):
+    with pytest.raises(BadInput, match="shares must be at least 0"):
         CorrectionShares((0.9, 0.9), 0.0, SeenColumns({}, {}))
-    with pytest.raises(BadInput, match="shares are 0 or more"):
+    with pytest.raises(BadInput, match="shares must be at least 0"):
         CorrectionShares((float("nan"),), 0.0, SeenColumns({}, {}))
 
 

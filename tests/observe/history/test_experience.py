@@ -58,7 +58,7 @@ def test_a_job_unlike_the_past_is_told_so(steps: HistoryModel) -> None:
 def test_a_past_of_whole_jobs_needs_to_know_how_much_data() -> None:
     model = verbs.fit(pl.DataFrame(past("total_seconds")), "total_seconds")
     without = ec.forecast("resnet18", device="V100", batch=32)
-    with pytest.raises(BadInput, match="how much data"):
+    with pytest.raises(BadInput, match="give `samples` or `dataset`"):
         correct(without, without.details.job.as_dict(), Experience(model))
     told = ec.forecast("resnet18", device="V100", batch=32, samples=6400, epochs=2, optimizer="momentum")
     together = correct(told, told.details.job.as_dict(), Experience(model))

@@ -7,7 +7,6 @@ from epochcast.observe.history.job_table import Jobs
 from epochcast.observe.history.job_table_reader import read_frame
 from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet, learning_set
-from epochcast.observe.history.model_file import HistoryModel
 from epochcast.observe.history.seen_columns import SeenColumns
 
 
@@ -46,8 +45,7 @@ def test_what_is_new_is_never_surer_than_what_is_known() -> None:
 
 
 def test_an_unseen_category_has_a_wider_interval(known: LearningSet) -> None:
-    learned = learn("grey_box", known)
-    model = HistoryModel("step_seconds", known.features, learned)
+    model = learn("grey_box", known)
     jobs = known.inputs.take([0, 1])
     changed = {**jobs.categories, "device": np.array([jobs.categories["device"][0], "unheard of"])}
     from dataclasses import replace
@@ -108,7 +106,7 @@ def test_a_respect_that_could_not_be_tried_is_as_wide_as_it_was_for_others() -> 
 
 def test_a_second_device_after_a_past_of_one_is_told_with_a_wide_interval() -> None:
     rows = [{"device": "ours", "batch_per_gpu": b, "step_seconds": 0.001 * b} for b in range(8, 40)]
-    learned = learn("ridge", learning_set(read_frame(rows), "step_seconds", columns=["device", "batch_per_gpu"]))
+    model = learn("ridge", learning_set(read_frame(rows), "step_seconds", columns=["device", "batch_per_gpu"]))
     asked = Jobs({"batch_per_gpu": np.array([16.0, 16.0])}, {"device": np.array(["ours", "theirs"])})
-    p = learned.predict(asked)
+    p = model.predict(asked)
     assert p.high[0] / p.low[0] < 1.2 and p.high[1] / p.low[1] > 4

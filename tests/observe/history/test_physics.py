@@ -99,7 +99,7 @@ def test_whole_jobs_are_learned_from_their_first_epoch() -> None:
         )
     ]
     model = verbs.fit(pl.DataFrame(rows), "total_seconds")
-    assert model.learned.error < 0.03
+    assert model.error < 0.03
     asked = {"network": "net 1", "epochs": 10, "first_epoch_seconds": 13.0}
     found = verbs.predict(model, pl.DataFrame([asked])).predictions
     assert found.mid[0] == pytest.approx(103, rel=0.05)

@@ -270,7 +270,7 @@ def test_what_makes_no_sense_is_refused_before_the_training(options: dict[str, A
 def test_a_file_of_somebody_else_is_not_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("print('hello')\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="is no recording of epochcast"):
+    with pytest.raises(BadInput, match="is not a recording of epochcast"):
         ec.track(total=1, to=path)
     assert path.read_text(encoding="utf-8") == "print('hello')\n"
 

@@ -60,7 +60,7 @@ def test_the_surer_of_two_weighs_more() -> None:
     assert both is not None and both.step_seconds is not None
     assert 1.2 < both.step_seconds.mid < 1.3
     assert (both.pause_fraction, both.start_seconds) == (0.1, 7.0)
-    assert both.told_by == "past runs and the forecast"
+    assert both.source == "past runs and the forecast"
     assert combined([None]) is None
 
 

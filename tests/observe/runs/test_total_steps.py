@@ -2,18 +2,18 @@ import pytest
 
 from epochcast.errors import BadInput
 from epochcast.observe.runs.run_history import History
-from epochcast.observe.runs.total_steps import check_given, total_of
+from epochcast.observe.runs.total_steps import check_total, total_of
 
 
 def test_what_is_given_counts_first() -> None:
     total = total_of(History(total_steps=500.0), 700)
-    assert (total.steps, total.told_by) == (700, "given")
+    assert (total.steps, total.source) == (700, "given")
 
 
 def test_epochs_and_their_length_make_a_total_and_say_so() -> None:
     total = total_of(History(total_epochs=12.0, steps_per_epoch=100.0))
     assert (total.steps, total.is_inferred) == (1200, True)
-    assert "12 epochs of 100 steps" in total.told_by
+    assert "12 epochs of 100 steps" in total.source
 
 
 def test_a_log_that_counts_epochs_alone_is_counted_in_epochs() -> None:
@@ -25,17 +25,17 @@ def test_steps_per_epoch_follow_from_where_the_run_is() -> None:
 
 
 def test_a_given_total_below_the_step_of_the_log_is_refused_with_one_that_would_do() -> None:
-    check_given(History(step=80.0), 80)
+    check_total(History(step=80.0), 80)
     with pytest.raises(
         BadInput, match=r"`total` 79: the log has already reached step 80; give the number of steps in all$"
     ):
-        check_given(History(step=80.0), 79)
+        check_total(History(step=80.0), 79)
     with pytest.raises(BadInput, match="for 79 epochs of 100 steps give `total` 7900"):
-        check_given(History(step=300.0, epoch=4.0, steps_per_epoch=100.0), 79)
+        check_total(History(step=300.0, epoch=4.0, steps_per_epoch=100.0), 79)
     with pytest.raises(BadInput, match="steps in all, not of epochs"):
-        check_given(History(step=300.0, epoch=4.0), 79)
+        check_total(History(step=300.0, epoch=4.0), 79)
     with pytest.raises(BadInput, match="step 300 of 990; leave `total` out"):
-        check_given(History(step=300.0, total_steps=990.0), 79)
+        check_total(History(step=300.0, total_steps=990.0), 79)
 
 
 def test_nothing_told_is_asked_for() -> None:

@@ -62,11 +62,11 @@ TWINS = {
     "mixtral": (like_llama(mixture=Mixture(8, 2, 2816)), f"MixtralConfig({SIZES})"),
     "neox": (built(parallel_decoder, rotary_width=16, **PARALLEL), f"GPTNeoXConfig({PARALLEL_SIZES})"),
     "phi": (
-        built(parallel_decoder, rotary_width=32, one_norm=True, output_bias=True, is_phi=True, **PARALLEL),
+        built(parallel_decoder, rotary_width=32, shared_norm=True, output_bias=True, is_phi=True, **PARALLEL),
         f"PhiConfig({PARALLEL_SIZES})",
     ),
     "falcon": (
-        built(parallel_decoder, kv_heads=1, one_norm=True, bias=False, tied=True, **PARALLEL),
+        built(parallel_decoder, kv_heads=1, shared_norm=True, bias=False, tied=True, **PARALLEL),
         "FalconConfig(num_hidden_layers=4, hidden_size=1024, num_attention_heads=16, vocab_size=50304)",
     ),
 }

@@ -1,9 +1,11 @@
 """fp32 is what the framework makes of it: TF32 convolutions on Ampere and newer, plain fp32 everywhere else."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
+from tests.every import every
 
 import epochcast as ec
 from epochcast.hardware.catalogue import find_device
@@ -25,22 +27,19 @@ def both(model: str, device: str, **options: Any) -> tuple[Forecast, Forecast]:
     return single, replace(strict, precision="fp32")
 
 
-@pytest.mark.parametrize("device", WITHOUT)
-@pytest.mark.parametrize("model", [*CONVNETS, *TRANSFORMERS, "lstm"])
+@every(("model", "device"), product([*CONVNETS, *TRANSFORMERS, "lstm"], WITHOUT))
 def test_devices_without_tf32_answer_fp32_as_before(model: str, device: str) -> None:
     single, strict = both(model, device)
     assert single == strict
 
 
-@pytest.mark.parametrize("device", WITH)
-@pytest.mark.parametrize("model", TRANSFORMERS)
+@every(("model", "device"), product(TRANSFORMERS, WITH))
 def test_transformers_answer_fp32_as_before(model: str, device: str) -> None:
     single, strict = both(model, device)
     assert single == strict
 
 
-@pytest.mark.parametrize("device", WITH)
-@pytest.mark.parametrize("model", CONVNETS)
+@every(("model", "device"), product(CONVNETS, WITH))
 def test_convolutions_are_never_slower_and_need_the_same_memory(model: str, device: str) -> None:
     single, strict = both(model, device)
     assert single.step_seconds.mid <= strict.step_seconds.mid

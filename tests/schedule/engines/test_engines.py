@@ -18,10 +18,11 @@ from epochcast.schedule.job_launcher import SchedulerEvent
 from epochcast.schedule.queue_changes import cancel
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_lease import take_queue
-from epochcast.schedule.queue_rows import KeptQueue
+from epochcast.schedule.queue_rows import StoredQueue
 from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState
-from epochcast.schedule.scheduler_loop import LoopOptions, Scheduler
-from epochcast.schedule.stored_queue import keep_queue, kept_queue
+from epochcast.schedule.schedule_request import RunQueueRequest
+from epochcast.schedule.scheduler_loop import Scheduler
+from epochcast.schedule.stored_queue import load_queue, save_queue
 from epochcast.schedule.workload_jobs import GpuChoice
 
 TRAINER = Path(__file__).parents[1] / "trainer.py"
@@ -68,15 +69,17 @@ class Story:
     def __init__(self, place: Place, folder: Path, *jobs: Mapping[str, Any]) -> None:
         self.place, self.folder, self.events = place, folder, list[SchedulerEvent]()
         self.store: Store = open_store(str(folder / "store.db"))
-        keep_queue(self.store, "q", queue_of(document(*jobs), folder))
+        save_queue(self.store, "q", queue_of(document(*jobs), folder))
 
     def scheduler(self, wishes: Wishes) -> Scheduler:
         held, _ = take_queue(self.store, "q", self.place.engine.name, "wishes")
-        return Scheduler(held, self.place.engine, wishes, self.events.append, LoopOptions(0.2, 0.2))
+        return Scheduler(
+            held, self.place.engine, wishes, self.events.append, RunQueueRequest(look_seconds=0.2, every_seconds=0.2)
+        )
 
     @property
-    def queue(self) -> KeptQueue:
-        return kept_queue(self.store, "q")
+    def queue(self) -> StoredQueue:
+        return load_queue(self.store, "q")
 
     def state(self, job: str) -> str:
         return self.queue.jobs[job].state
@@ -111,7 +114,7 @@ def test_a_job_is_stopped_resized_and_goes_on_from_its_checkpoint(place: Place, 
     story = Story(place, folder, training("a", steps=200), training("bad", command="exit 3", retries=1))
     wishes = Wishes(a=K1)
     scheduler = story.scheduler(wishes)
-    story.ticks_until(scheduler, lambda: story.queue.jobs["a"].left < 0.95, "progress is seen in the log")
+    story.ticks_until(scheduler, lambda: story.queue.jobs["a"].left_fraction < 0.95, "progress is seen in the log")
     wishes.wishes = {"a": M2, "bad": K1}
     story.ticks_until(scheduler, lambda: len(story.starts("a")) == 2, "it goes on with two GPUs elsewhere")
     story.ticks_until(scheduler, lambda: all(one.is_over for one in story.queue.jobs.values()), "both are over")
@@ -132,7 +135,7 @@ def test_jobs_are_cancelled_whether_they_run_or_wait(place: Place, folder: Path)
     long, follower = training("a", steps=2000), training("c", after=["a"])
     story = Story(place, folder, long, training("b"), follower, training("d", steps=10))
     scheduler = story.scheduler(Wishes(a=K1, d=M1))
-    story.ticks_until(scheduler, lambda: story.queue.jobs["a"].left < 1, "progress is seen in the log")
+    story.ticks_until(scheduler, lambda: story.queue.jobs["a"].left_fraction < 1, "progress is seen in the log")
     told, is_worked_on = cancel(story.store, "q", ["a", "b"])
     assert is_worked_on and [one.is_over for one in told] == [False, False]
     story.ticks_until(scheduler, lambda: all(one.is_over for one in story.queue.jobs.values()), "all are over")
@@ -160,7 +163,7 @@ def test_a_start_that_was_asked_for_and_not_written_down_is_adopted(place: Place
             place.engine.start(order)
             raise Crash
 
-    scheduler.hands.engine = Dying()
+    scheduler.launcher.engine = Dying()
     with pytest.raises(Crash):
         scheduler.tick()
     assert [one.state for one in story.queue.starts] == ["asked"]
@@ -187,7 +190,7 @@ def test_a_start_that_was_written_down_and_not_asked_for_is_made_up_for(place: P
         def start(self, order: StartOrder) -> str:
             raise Crash
 
-    scheduler.hands.engine = Dead()
+    scheduler.launcher.engine = Dead()
     with pytest.raises(Crash):
         scheduler.tick()
     scheduler.held.release()
@@ -220,7 +223,7 @@ def test_a_killed_scheduler_and_a_dead_node_lose_no_job_and_start_none_twice(pla
     place.revive_node("NC12")
     assert second.returncode == 0, second.stdout + second.stderr
     with open_store(store) as opened:
-        queue = kept_queue(opened, "q")
+        queue = load_queue(opened, "q")
     assert {job: kept.state for job, kept in queue.jobs.items()} == {"a": "ended", "b": "ended", "c": "ended"}
     for job in fast_on:
         keys = [start.key for start in queue.starts if start.job == job]

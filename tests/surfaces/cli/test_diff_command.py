@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from tests.decide.diff.conftest import git, network, repository
 
-from epochcast.decide.diff.forecast_provenance import MadeBy
+from epochcast.decide.diff.forecast_provenance import Provenance
 
 from .conftest import Command, Ran, answer
 
@@ -132,7 +132,7 @@ def test_a_lock_of_another_epochcast_is_told_and_no_limit_is_checked(
 ) -> None:
     locked(command, repository)
     for module in ("forecast_lock", "diff_compare"):
-        monkeypatch.setattr(f"epochcast.decide.diff.{module}.made_by", lambda: MadeBy("99.0", "abc"))
+        monkeypatch.setattr(f"epochcast.decide.diff.{module}.own_provenance", lambda: Provenance("99.0", "abc"))
     ran = command("diff job:small --lock --max-time-increase 5%")
     assert ran.code == 5
     assert "the difference may be of epochcast and not of the job" in " ".join(ran.out.split())

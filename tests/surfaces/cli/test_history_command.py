@@ -80,7 +80,7 @@ DAMAGED = {"name": "x", "log": True, "physics": False, "least": 1, "shares": Non
         ({"version": 99}, "is a model of version 99; this epochcast reads version 4"),
         ({"format": "something"}, "is no model of `epochcast history fit`"),
         ({"widths": {}}, "is damaged"),
-        ({"model": {**DAMAGED, "sums": [[{}]]}}, "is damaged: KeyError"),
+        ({"model": {**DAMAGED, "sums": [[{}]]}}, "is damaged: design must be given"),
         ({"model": {**DAMAGED, "sums": [[]]}}, "is damaged: a model needs a stage"),
     ],
 )

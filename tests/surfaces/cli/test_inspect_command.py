@@ -6,7 +6,7 @@ import pytest
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
-from epochcast.describe.graph.receptive import receptive_fields
+from epochcast.describe.graph.receptive_field import receptive_fields
 
 from .conftest import Command
 

@@ -9,7 +9,7 @@ import pytest
 
 from epochcast.observe.store.store_opening import open_store
 from epochcast.schedule.queue_file import queue_of
-from epochcast.schedule.stored_queue import keep_queue
+from epochcast.schedule.stored_queue import save_queue
 
 from .conftest import Command
 
@@ -191,7 +191,7 @@ def test_a_queue_that_is_run_is_planned_from_the_store(
         "jobs": [{k: v for k, v in r.items() if k != "deadline"} for r in rows],
     }
     with open_store(str(database)) as store:
-        keep_queue(store, "lab", queue_of(plain, tmp_path), at)
+        save_queue(store, "lab", queue_of(plain, tmp_path), at)
     monkeypatch.setenv("EPOCHCAST_NOW", "2026-11-17T10:00:00+01:00")
     body = command(f"schedule queue --run lab --database {database} --policy edf --draws 9 --json").json
     assert [(row["job"], row["state"], row["position"]) for row in body["jobs"]] == [

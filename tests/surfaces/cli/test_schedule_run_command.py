@@ -13,7 +13,7 @@ from tests.schedule.engines.test_engines import document, training
 from tests.surfaces.cli.conftest import Command
 
 from epochcast.observe.store.store_opening import open_store
-from epochcast.schedule.stored_queue import kept_queue
+from epochcast.schedule.stored_queue import load_queue
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_an_interrupted_scheduler_leaves_its_jobs_and_says_so(here: Path, comman
         said, _ = process.communicate(timeout=60)
     assert "a has stopped with" in said and "no job runs" in said
     with open_store() as store:
-        queue = kept_queue(store, "q")
+        queue = load_queue(store, "q")
     assert len([start for start in queue.starts if start.job == "a"]) == 1
     assert not queue.open_starts()
 
@@ -79,9 +79,9 @@ def test_an_interrupted_scheduler_leaves_its_jobs_and_says_so(here: Path, comman
     [
         ("run none.json", "there is no file none.json"),
         ("run none", "no queue called 'none'"),
-        ("run q.json --engine kubernetes", "--engine is local, ray or slurm, not 'kubernetes'"),
+        ("run q.json --engine kubernetes", "engine must be local, ray or slurm, got 'kubernetes'"),
         ("run q.json --policy lucky", "no policy called 'lucky'"),
-        ("run q.json --look 0s", "--look must be more than 0"),
+        ("run q.json --look 0s", "--look must be above 0"),
         ("run plan.json", "job 'a' has no command: it can be planned, not run"),
         ("run q.json --engine ray --address http://127.0.0.1:9", "no Ray dashboard answers at http://127.0.0.1:9"),
         ("submit none q.json", "no queue called 'none'"),

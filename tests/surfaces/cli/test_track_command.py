@@ -205,7 +205,7 @@ def test_a_file_without_training_is_not_kept_in_the_store(command: Command, tmp_
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--total inf", "--total must be a number above 0, got inf"),
+        ("--total inf", "--total must be a number, got inf"),
         ("--regex (?P<step>hello)", "has no line that matches --regex '(?P<step>hello)'"),
         ("--run=", "--run is the name"),
         ("--job mine --what-if ,", "--what-if names no place"),

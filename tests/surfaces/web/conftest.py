@@ -47,9 +47,9 @@ class Served:
                 pytest.fail(f"the server did not start: {self.said}")
             if line is None:
                 pytest.fail(f"the server ended: {self.said}")
-            found = re.search(r"serving on (http://\S+)", line)
-            if found:
-                return found[1]
+            address = re.search(r"serving on (http://\S+)", line)
+            if address:
+                return address[1]
 
     @property
     def token(self) -> str:

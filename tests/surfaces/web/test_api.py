@@ -252,7 +252,7 @@ def test_what_ec_track_sends_is_understood(server: Served) -> None:
     ("body", "said"),
     [
         ({}, "start"),
-        ({"start": {"job": "x"}, "observations": []}, "an attempt needs `job`, `attempt` and `at`"),
+        ({"start": {"job": "x"}, "observations": []}, "attempt must be given, got None (in attempt start)"),
         ({"start": START, "observations": [{"ec": "nonsense"}]}, "`ec` must be one of"),
         ({"start": START, "observations": [{"ec": "train", "step": -4, "at": 0}]}, "step must be at least 0"),
         ({"start": START, "observations": [{"ec": "train", "step": "x", "at": 0}]}, "`step` must be a finite number"),

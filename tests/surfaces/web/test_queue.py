@@ -7,7 +7,7 @@ import httpx
 
 from epochcast.observe.store.store_opening import open_store
 from epochcast.schedule.queue_file import queue_of
-from epochcast.schedule.stored_queue import keep_queue
+from epochcast.schedule.stored_queue import save_queue
 
 QUEUE: dict[str, Any] = {
     "nodes": 1,
@@ -30,7 +30,7 @@ def test_a_queue_of_the_store_is_shown_as_it_will_go_on(client: httpx.Client, fo
     assert "No queue yet" in client.get("/queue").text
     commanded = {**QUEUE, "jobs": [{**job, "command": ["true"]} for job in QUEUE["jobs"]]}
     with open_store(str(folder / "store.db")) as store:
-        keep_queue(store, "lab", queue_of(commanded, folder))
+        save_queue(store, "lab", queue_of(commanded, folder))
     assert client.get("/api/v1/queues").json() == {"queues": ["lab"]}
     told = client.get("/api/v1/queues/lab").json()
     assert {line["job"] for line in told["timetable"]} == {"a", "b"}

@@ -200,10 +200,10 @@ class Advice(Displayed, Framed, AnswerRecord):
 
     def records(self) -> tuple[dict[str, object], ...]:
         """What is advised, then a row for each change; where nothing fits, the changes alone."""
-        own = self.as_dict()
+        values = self.as_dict()
         changes = [alternative.as_dict() for alternative in self.alternatives]
         names = changes[0] if changes else ("max_batch", "batch", "step_seconds", "peak_bytes")
-        advised = {"change": "", **{name: own.get(name) for name in names if name not in ("change", "speedup")}}
+        advised = {"change": "", **{name: values.get(name) for name in names if name not in ("change", "speedup")}}
         return (*([{**advised, "speedup": 1.0}] if self.fits else []), *changes)
 
     @property
@@ -335,8 +335,8 @@ def _binding(problem: AdviceProblem, solution: Solution, max_batch: LargestBatch
         bounds = best.feed.bounds(best.gpu.seconds.mid)
         tightest = max(("cpus", "disk", "workers"), key=bounds.__getitem__)
         if tightest == "workers":
-            one_more = replace(best.feed, workers=best.feed.workers + 1)
-            return "host_memory" if one_more.host_bytes > problem.host.memory_bytes else "workers"
+            one_worker_more = replace(best.feed, workers=best.feed.workers + 1)
+            return "host_memory" if one_worker_more.host_bytes > problem.host.memory_bytes else "workers"
         return tightest if bounds[tightest] > bounds["gpu"] else "copy"
     double_batch = 2 * (max_batch.safe or max_batch.expected)
     double_rate = double_batch / _gpu_step(problem, double_batch).seconds.mid

@@ -16,7 +16,7 @@ from typing import Any
 from epochcast.base.child_processes import end_with_parent
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.revisions import Repository, Revision
-from epochcast.decide.diff.side_reference import DiffQuestion, side_asked
+from epochcast.decide.diff.side_reference import DiffQuestion, side_for
 from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.capture_dependencies import Depends
 from epochcast.describe.capture.subprocess_capture_host import read_message, write_message
@@ -35,8 +35,8 @@ def side_at(
     session_options: Mapping[str, Any],
 ) -> Side:
     """What a reference comes to at a revision, asked for in the same folder of it as here."""
-    here = Path.cwd().resolve()
-    inside = here.relative_to(repository.root)
+    folder_now = Path.cwd().resolve()
+    inside = folder_now.relative_to(repository.root)
     with repository.checked_out(revision) as tree:
         folder = tree / inside
         if not folder.is_dir():
@@ -50,7 +50,7 @@ def side_at(
             "question": question.as_dict(),
             "session": dict(session_options),
         }
-        answer = _asked(folder, request)
+        answer = _answer(folder, request)
     if answer is None:
         raise BadInput(f"at {revision.short}: the process that forecasts {reference} ended without an answer")
     if "error" in answer:
@@ -71,7 +71,7 @@ def _moved(entry: str, root: Path, tree: Path) -> str:
     return str(tree / path.relative_to(root)) if is_inside else entry
 
 
-def _asked(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
+def _answer(folder: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", _START, _HOME],
         cwd=folder,
@@ -112,7 +112,7 @@ def main() -> None:
 def _side(request: Mapping[str, Any]) -> Side:
     profile = request["session"].get("profile")
     session = Session(profile=None if profile is None else Path(profile))
-    side = side_asked(request["reference"], DiffQuestion.from_dict(request["question"]), session, request["name"])
+    side = side_for(request["reference"], DiffQuestion.from_dict(request["question"]), session, request["name"])
     _check_files(side.forecast.details.model, Path(request["avoid"]))
     return side
 

@@ -48,21 +48,21 @@ class Exceeded(Record):
 
 def exceeded(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:
     """Every limit that is exceeded. One that asks for what is unknown is refused: unknown is not within it."""
-    found = []
-    for name, (what, change_of) in _INCREASES.items():
+    beyond = []
+    for name, (quantity, change_of) in _INCREASES.items():
         most = getattr(allowed, name)
         if most is None:
             continue
         change = change_of(diff)
         if change is None:
             raise BadInput(
-                f"{diff.head.name}: its {what} is unknown, so its increase cannot be limited: {_NEEDS[name]}"
+                f"{diff.head.name}: its {quantity} is unknown, so its increase cannot be limited: {_NEEDS[name]}"
             )
         if change.mid - 1 > most * (1 + 1e-12):
             is_sure = change.low - 1 > most
-            sentence = f"{what} {signed(change.mid - 1)}, more than the {percent(most)} that are allowed"
-            found.append(Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)")))
-    return (*found, *_over_memory(diff, allowed))
+            sentence = f"{quantity} {signed(change.mid - 1)}, more than the {percent(most)} that are allowed"
+            beyond.append(Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)")))
+    return (*beyond, *_over_memory(diff, allowed))
 
 
 def _over_memory(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:

@@ -18,28 +18,9 @@ from epochcast.decide.diff.paired_interval import differing, independent_change,
 from epochcast.interval import Interval
 
 _SETTINGS = (
-    "device",
-    "gpus",
-    "nodes",
-    "strategy",
-    "precision",
-    "weights",
-    "offload",
-    "optimizer",
-    "mode",
-    "framework",
-    "attention",
-    "compile",
-    "batch_per_gpu",
-    "global_batch",
-    "accumulate",
-    "augment",
-    "lora",
-    "dataset",
-    "samples",
-    "epochs",
-    "sequence_length",
-    "dollars_per_hour",
+    *("device", "gpus", "nodes", "strategy", "precision", "weights", "offload", "optimizer", "mode", "framework"),
+    *("attention", "compile", "batch_per_gpu", "global_batch", "accumulate", "augment", "lora", "dataset", "samples"),
+    *("epochs", "sequence_length", "dollars_per_hour"),
 )
 
 
@@ -157,8 +138,8 @@ class Diff(Displayed, Framed, AnswerRecord):
             return "the step is slower, surely"
         if change.high < 1:
             return "the step is faster, surely"
-        way = "slower" if change.mid > 1 else "faster" if change.mid < 1 else "as fast"
-        return f"the step is {way} by the forecast, but the interval holds both ways"
+        direction = "slower" if change.mid > 1 else "faster" if change.mid < 1 else "as fast"
+        return f"the step is {direction} by the forecast, but the interval holds both ways"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -173,8 +154,8 @@ class Diff(Displayed, Framed, AnswerRecord):
             notes.append(Note(f"The global batch differs: time per sample is {change}.", Importance.NOT_AS_ASKED))
         # The head first: a base that was read back from text has lost how important its notes are.
         for side in (self.head, self.base):
-            own = (*side.notes, *side.forecast.warnings)
-            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in own]
+            side_notes = (*side.notes, *side.forecast.warnings)
+            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in side_notes]
         return tuple(dict.fromkeys(notes))
 
     def _is_of_both(self, note: str) -> bool:

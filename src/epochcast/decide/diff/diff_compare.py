@@ -16,9 +16,9 @@ from epochcast.decide.diff.change_limits import ChangeLimits
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.forecast_lock import Lock
-from epochcast.decide.diff.forecast_provenance import made_by
+from epochcast.decide.diff.forecast_provenance import own_provenance
 from epochcast.decide.diff.revisions import Repository
-from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_asked
+from epochcast.decide.diff.side_reference import JOB, DiffQuestion, side_for
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.session import Session
 
@@ -39,7 +39,7 @@ class DiffSession:
     def of_two(self, base: str, head: str) -> Diff:
         """Two references."""
         session = self._session
-        return Diff(side_asked(base, self.question, session), side_asked(head, self.question, session), self.allowed)
+        return Diff(side_for(base, self.question, session), side_for(head, self.question, session), self.allowed)
 
     def of_revisions(self, reference: str, base: str, head: str | None) -> Diff:
         """One reference at two revisions; without a head, in the working tree."""
@@ -51,13 +51,13 @@ class DiffSession:
         if head is None:
             changed = repository.changed_files()
             state = f" with {changed} changed file{'s' * (changed > 1)}" if changed else ""
-            others = [side_asked(reference, self.question, self._session, f"{reference} in the working tree")]
+            others = [side_for(reference, self.question, self._session, f"{reference} in the working tree")]
             notes = (f"head is the working tree{state}",) if changed else ()
         return Diff(before, others[0], self.allowed, notes)
 
     def now(self, reference: str) -> Side:
         """A reference as it is in the working tree."""
-        return side_asked(reference, self.question, self._session)
+        return side_for(reference, self.question, self._session)
 
     def of_lock(self, lock: Lock, path: Path, reference: str) -> Diff:
         """A job as it was accepted, and as it is now."""
@@ -66,8 +66,9 @@ class DiffSession:
         notes: tuple[str, ...] = ()
         if not locked.is_ours:
             notes = (
-                f"{path.name} was written by {locked.made_by}, this is {made_by()}: the difference may be of epochcast "
-                "and not of the job, so limits are not checked; renew it with --accept where the accepted code is",
+                f"{path.name} was written by {locked.provenance}, this is {own_provenance()}: the difference may be of "
+                "epochcast and not of the job, so limits are not checked; renew it with --accept where the accepted "
+                "code is",
             )
         head = replace(self.now(reference), name=f"{reference} now")
         return Diff(base, head, self.allowed, notes, is_comparable=locked.is_ours)

@@ -9,13 +9,13 @@ signatures are equal; whatever the forecast gets wrong about it is then wrong on
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.base.record import Record
 from epochcast.describe.graph.trace import COLUMN_NAMES, Columns
-from epochcast.errors import BadInput
 from epochcast.hardware.sustained import sustained
 from epochcast.predict.cost.spreads import step_kind
 from epochcast.predict.forecast.forecast import Forecast
@@ -36,11 +36,11 @@ class LayerSeconds:
 
 
 @dataclass(frozen=True)
-class Side:
+class Side(Record):
     """What is compared with another: `name` is how it was asked for.
 
     `kernels` are seconds of a step by signature. `is_known` says whether steps of this kind were measured on the
-    device. `notes` are what is to be told of this side alone.
+    device. `notes` are about this side alone.
     """
 
     name: str
@@ -49,39 +49,12 @@ class Side:
     kernels: Mapping[str, float] = field(hash=False)
     is_known: bool
     notes: tuple[str, ...] = ()
+    json_lenient: ClassVar[bool] = True
 
     @property
     def named_forecast(self) -> dict[str, Any]:
         """The forecast as JSON, with the name of the side."""
         return {"name": self.name, **self.forecast.as_dict()}
-
-    def as_dict(self) -> dict[str, Any]:
-        """In plain types; `from_dict` reads it."""
-        return {
-            "name": self.name,
-            "forecast": self.forecast.as_dict(),
-            "layers": [[one.name, one.seconds, one.signature] for one in self.layers],
-            "kernels": dict(self.kernels),
-            "is_known": self.is_known,
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Side":
-        """The side of `as_dict`."""
-        try:
-            return cls(
-                name=str(values["name"]),
-                forecast=Forecast.from_dict(values["forecast"]),
-                layers=tuple(LayerSeconds(str(n), float(s), str(sign)) for n, s, sign in values["layers"]),
-                kernels={str(sign): float(seconds) for sign, seconds in values["kernels"].items()},
-                is_known=bool(values["is_known"]),
-                notes=tuple(map(str, values["notes"])),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, BadInput):
-                raise
-            raise BadInput(f"this is no side of a comparison: {type(error).__name__} {error}") from None
 
 
 def side_of(name: str, forecast: Forecast, notes: Sequence[str] = ()) -> Side:

@@ -15,7 +15,7 @@ from typing import Any
 from epochcast.base.atomic_files import write_text
 from epochcast.base.documents import parse_json, read_text
 from epochcast.decide.diff.diff_side import Side
-from epochcast.decide.diff.forecast_provenance import MadeBy, made_by
+from epochcast.decide.diff.forecast_provenance import Provenance, own_provenance
 from epochcast.errors import BadInput, UnknownName
 
 FILE = "epochcast.lock"
@@ -28,12 +28,12 @@ class Locked:
     """One job as it was accepted, and who forecast it."""
 
     side: Side
-    made_by: MadeBy
+    provenance: Provenance
 
     @property
     def is_ours(self) -> bool:
         """Whether this epochcast would have made it."""
-        return self.made_by == made_by()
+        return self.provenance == own_provenance()
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Lock:
 
     def accepting(self, sides: Mapping[str, Side]) -> "Lock":
         """With these jobs as they are now; others stay."""
-        return Lock({**self.jobs, **{name: Locked(side, made_by()) for name, side in sides.items()}})
+        return Lock({**self.jobs, **{name: Locked(side, own_provenance()) for name, side in sides.items()}})
 
     def text(self) -> str:
         """The file."""
@@ -79,16 +79,16 @@ def read_lock(path: Path) -> Lock:
 
 
 def _job(locked: Locked) -> dict[str, Any]:
-    values = locked.side.as_dict()
-    forecast = values.pop("forecast")
-    layers, kernels = values.pop("layers"), values.pop("kernels")
+    side = locked.side
     return {
-        "epochcast": locked.made_by.version,
-        "model": locked.made_by.model,
-        **values,
-        "forecast": forecast,
-        "layers": [f"{signature} {seconds:.6g} {name}" for name, seconds, signature in layers],
-        "kernels": [f"{signature} {seconds:.6g}" for signature, seconds in sorted(kernels.items())],
+        "epochcast": locked.provenance.version,
+        "model": locked.provenance.model,
+        "name": side.name,
+        "is_known": side.is_known,
+        "notes": list(side.notes),
+        "forecast": side.forecast.as_dict(),
+        "layers": [f"{layer.signature} {layer.seconds:.6g} {layer.name}" for layer in side.layers],
+        "kernels": [f"{signature} {seconds:.6g}" for signature, seconds in sorted(side.kernels.items())],
     }
 
 
@@ -99,10 +99,10 @@ def _locked(path: Path, name: str, values: Any) -> Locked:
         side = Side.from_dict(
             {
                 **values,
-                "layers": [[layer, float(seconds), signature] for signature, seconds, layer in layers],
+                "layers": [{"name": n, "seconds": float(s), "signature": signature} for signature, s, n in layers],
                 "kernels": {signature: float(seconds) for signature, seconds in kernels},
             }
         )
-        return Locked(side, MadeBy(str(values["epochcast"]), str(values["model"])))
+        return Locked(side, Provenance(str(values["epochcast"]), str(values["model"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(f"{path.name}: job {name!r} is damaged ({error}); renew it with --accept") from None

@@ -16,7 +16,7 @@ _ENDINGS = (".toml", ".json", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
-class MadeBy:
+class Provenance:
     """The version, and the digest of the shipped tables and models (prices included)."""
 
     version: str
@@ -27,13 +27,13 @@ class MadeBy:
 
 
 @remembered(1)
-def made_by() -> MadeBy:
+def own_provenance() -> Provenance:
     """This epochcast."""
     digest = blake2b(digest_size=6)
     for package in _PACKAGES:
         for file in sorted(_files(files(package)), key=lambda file: file.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return MadeBy(str(import_module("epochcast").__version__), digest.hexdigest())
+    return Provenance(str(import_module("epochcast").__version__), digest.hexdigest())
 
 
 def _files(folder: Traversable) -> list[Traversable]:

@@ -80,15 +80,15 @@ def _layer_rows(base: Sequence[LayerSeconds], head: Sequence[LayerSeconds]) -> I
 
 def _overall_rows(base: Side, head: Side) -> Iterator[Row]:
     """What the parts of the two steps have besides the kernels of layers."""
-    known: list[tuple[float, float]] = [
-        (sum(one.seconds for one in base.layers), sum(one.seconds for one in head.layers))
+    parts: list[tuple[float, float]] = [
+        (sum(layer.seconds for layer in base.layers), sum(layer.seconds for layer in head.layers))
     ]
     mine, other = base.forecast.step_parts, head.forecast.step_parts
     if mine is not None and other is not None:
         for name, part in _PARTS:
-            known.append((part(mine), part(other)))
+            parts.append((part(mine), part(other)))
             yield name, OVERALL, part(mine), part(other)
-    befores, afters = zip(*known, strict=True)
+    befores, afters = zip(*parts, strict=True)
     before = base.forecast.step_seconds.mid - sum(befores)
     after = head.forecast.step_seconds.mid - sum(afters)
     yield _REST, OVERALL, before, after
@@ -101,20 +101,20 @@ def matched(base: Sequence[LayerSeconds], head: Sequence[LayerSeconds]) -> list[
     """Layers of both sides that belong together; None where one was added or removed."""
     pairs: list[Pair] = []
     for round_ in (_same_name_and_kernels, _same_kernels_in_order, _same_name):
-        found = round_(base, head)
-        pairs += [(base[i], head[j]) for i, j in found]
-        before, after = {i for i, _ in found}, {j for _, j in found}
-        base = [one for place, one in enumerate(base) if place not in before]
-        head = [one for place, one in enumerate(head) if place not in after]
-    return [*pairs, *((one, None) for one in base), *((None, one) for one in head)]
+        places = round_(base, head)
+        pairs += [(base[i], head[j]) for i, j in places]
+        before, after = {i for i, _ in places}, {j for _, j in places}
+        base = [layer for place, layer in enumerate(base) if place not in before]
+        head = [layer for place, layer in enumerate(head) if place not in after]
+    return [*pairs, *((layer, None) for layer in base), *((None, layer) for layer in head)]
 
 
 Places = list[tuple[int, int]]
 
 
 def _same_name_and_kernels(base: Sequence[LayerSeconds], head: Sequence[LayerSeconds]) -> Places:
-    places = {(one.name, one.signature): place for place, one in enumerate(head)}
-    keys = [(one.name, one.signature) for one in base]
+    places = {(layer.name, layer.signature): place for place, layer in enumerate(head)}
+    keys = [(layer.name, layer.signature) for layer in base]
     return [(place, places[key]) for place, key in enumerate(keys) if key in places]
 
 
@@ -127,5 +127,5 @@ def _same_kernels_in_order(base: Sequence[LayerSeconds], head: Sequence[LayerSec
 
 
 def _same_name(base: Sequence[LayerSeconds], head: Sequence[LayerSeconds]) -> Places:
-    places = {one.name: place for place, one in enumerate(head)}
-    return [(place, places[one.name]) for place, one in enumerate(base) if one.name in places]
+    places = {layer.name: place for place, layer in enumerate(head)}
+    return [(place, places[layer.name]) for place, layer in enumerate(base) if layer.name in places]

@@ -101,11 +101,11 @@ _OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OB
 
 
 def _git(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    own = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
+    environ = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
     try:
         return subprocess.run(
             ["git", "-C", str(folder), *arguments],
-            env={**own, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **environment},
+            env={**environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **environment},
             capture_output=True,
             text=True,
             errors="replace",

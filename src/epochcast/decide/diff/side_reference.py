@@ -20,8 +20,8 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 
 JOB = "job:"
-_JOB_NAMES = frozenset(one.name for one in JOB_OPTIONS)
-_PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS)
+_JOB_NAMES = frozenset(option.name for option in JOB_OPTIONS)
+_PLACE_NAMES = frozenset(option.name for option in PLACE_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ def job_names() -> tuple[str, ...]:
     return tuple(f"{JOB}{job.name}" for job in read_jobs(find_job_file()))
 
 
-def side_asked(reference: str, question: DiffQuestion, session: Session, name: str = "") -> Side:
+def side_for(reference: str, question: DiffQuestion, session: Session, name: str = "") -> Side:
     """The side that a reference comes to here, in the working directory."""
-    job, where, notes = job_asked(reference, question)
+    job, where, notes = job_for(reference, question)
     if where.device is None:
         raise BadInput(f"{reference}: a comparison needs a device; give `device`")
     forecast = forecast_job(job, placement_of(where, job, session), session)
     return side_of(name or reference, forecast, notes)
 
 
-def job_asked(reference: str, question: DiffQuestion) -> tuple[Job, Where, tuple[str, ...]]:
+def job_for(reference: str, question: DiffQuestion) -> tuple[Job, Where, tuple[str, ...]]:
     """The job of a reference, where it runs, and what was read elsewhere."""
     typed = dict(question.options)
     before: dict[str, Any] = {}

@@ -66,12 +66,12 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command with the launcher in it. `end` is where its own options begin in the text, `given` those it has."""
+    """A command with the launcher in it. `end` is where its own options begin in the text, `options` those it has."""
 
     command: str
     launcher: Launcher
     end: int
-    given: Mapping[str, str]
+    options: Mapping[str, str]
     is_compound: bool
 
     def over(self, nodes: int, gpus_per_node: int, place: Nodes) -> str:
@@ -101,16 +101,16 @@ class Launch:
             (launcher.in_all, nodes * gpus_per_node, "GPUs in all"),
             (launcher.nodes, nodes, "nodes"),
         )
-        for names, amount, what in wanted:
+        for names, amount, unit in wanted:
             for name in names:
-                said = self.given.get(_folded(name), "")
-                if said.isdecimal() and int(said) != amount:
-                    raise BadInput(f"--run has {name}={said}, the forecast {amount} {what}: make them the same")
-        if nodes > 1 and "standalone" in self.given:
+                number = self.options.get(_folded(name), "")
+                if number.isdecimal() and int(number) != amount:
+                    raise BadInput(f"--run has {name}={number}, the forecast {amount} {unit}: make them the same")
+        if nodes > 1 and "standalone" in self.options:
             raise BadInput(f"--run has --standalone, which is for one node; the forecast has {nodes}: leave it out")
 
     def _has(self, names: Iterable[str]) -> bool:
-        return any(_folded(name) in self.given for name in names)
+        return any(_folded(name) in self.options for name in names)
 
 
 def launch_of(command: str) -> Launch | None:
@@ -122,11 +122,11 @@ def launch_of(command: str) -> Launch | None:
         plain = [word for word, _ in part]
         skipped = _before_program(plain)
         for launcher in LAUNCHERS:
-            taken = _start_of(launcher, plain[skipped:])
-            if taken:
-                place = skipped + taken - 1
-                given = _options(plain[place + 1 :])
-                return Launch(command, launcher, part[place][1], given, len(begins) > 1)
+            count = _start_of(launcher, plain[skipped:])
+            if count:
+                place = skipped + count - 1
+                options = _options(plain[place + 1 :])
+                return Launch(command, launcher, part[place][1], options, len(begins) > 1)
     return None
 
 
@@ -135,20 +135,20 @@ def _words(command: str) -> list[tuple[str, int]]:
     text = StringIO(command)
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
-    found: list[tuple[str, int]] = []
+    words: list[tuple[str, int]] = []
     try:
         while (word := lexer.get_token()) is not None:
-            found.append((word, text.tell()))
+            words.append((word, text.tell()))
     except ValueError as error:
         raise BadInput(f"--run {command!r} is no command of a shell: {error}") from None
-    return found
+    return words
 
 
 def _before_program(words: Sequence[str]) -> int:
     """How many words stand before the program: assignments (OMP_NUM_THREADS=8) and what starts it."""
     place = 0
     while place < len(words):
-        starter = next((one for one in _STARTERS if tuple(words[place : place + len(one)]) == one), None)
+        starter = next((each for each in _STARTERS if tuple(words[place : place + len(each)]) == each), None)
         if starter is not None:
             place += len(starter)
         elif _ASSIGNMENT.match(words[place]):
@@ -178,7 +178,7 @@ def _options(words: Sequence[str]) -> dict[str, str]:
 
     A word after an option is its value where it is no option and no script; that of a bare flag is then none of ours.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     last: str | None = None
     for word in words:
         if word in _MODULES:
@@ -186,12 +186,12 @@ def _options(words: Sequence[str]) -> dict[str, str]:
         if word.startswith("-") and word != "--":
             name, _, value = word.partition("=")
             last = None if value else _folded(name)
-            found[_folded(name)] = value
+            options[_folded(name)] = value
         elif last is not None and not word.endswith(".py"):
-            found[last], last = word, None
+            options[last], last = word, None
         else:
             break
-    return found
+    return options
 
 
 def _folded(option: str) -> str:

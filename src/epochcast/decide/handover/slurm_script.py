@@ -15,7 +15,7 @@ MEBIBYTE = 2**20
 
 _NODES = Nodes(head="$head_node", rank="$SLURM_NODEID", job="$SLURM_JOB_ID", hostfile="$PWD/hostfile-$SLURM_JOB_ID")
 # Programs that start tasks by themselves; srun before them would start each of them several times.
-_OWN_STARTERS = ("srun", "mpirun", "mpiexec")
+_TASK_STARTERS = ("srun", "mpirun", "mpiexec")
 
 
 def slurm(request: Request) -> str:
@@ -32,8 +32,8 @@ def slurm(request: Request) -> str:
     }
     if request.memory_bytes is not None:
         options["mem"] = f"{ceil(request.memory_bytes / MEBIBYTE)}M"
-    asked = "gres" if launch is None else "gpus-per-node"
-    notes = (percentile_note(request), *request.notes, f"the type in --{asked} is your site's: see `sinfo -o %G`")
+    gpu_option = "gres" if launch is None else "gpus-per-node"
+    notes = (percentile_note(request), *request.notes, f"the type in --{gpu_option} is your site's: see `sinfo -o %G`")
     lines = [
         "#!/bin/bash",
         *(f"# {note}" for note in notes),
@@ -43,8 +43,8 @@ def slurm(request: Request) -> str:
         lines += ["", *_launched(request, launch)]
     elif request.command is not None:
         words = request.command.split(maxsplit=1)
-        is_own = bool(words) and words[0] in _OWN_STARTERS
-        lines += ["", request.command if is_own else f"srun {request.command}"]
+        starts_tasks = bool(words) and words[0] in _TASK_STARTERS
+        lines += ["", request.command if starts_tasks else f"srun {request.command}"]
     return "\n".join([*lines, ""])
 
 

@@ -65,12 +65,12 @@ class Extras:
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise BadInput(f"{name} must be at least 0, got {value:g}")
-        for what in ("storage", "egress"):
-            price = "storage_dollars_per_gigabyte_month" if what == "storage" else "egress_dollars_per_gigabyte"
-            if getattr(self, f"{what}_bytes") and not getattr(self, price):
-                raise BadInput(f"{what} costs what its seller asks: give its price, too")
-            if getattr(self, price) and not getattr(self, f"{what}_bytes"):
-                raise BadInput(f"a price of {what} without its bytes: give how much there is, too")
+        for kind in ("storage", "egress"):
+            price = "storage_dollars_per_gigabyte_month" if kind == "storage" else "egress_dollars_per_gigabyte"
+            if getattr(self, f"{kind}_bytes") and not getattr(self, price):
+                raise BadInput(f"{kind} costs what its seller asks: give its price, too")
+            if getattr(self, price) and not getattr(self, f"{kind}_bytes"):
+                raise BadInput(f"a price of {kind} without its bytes: give how much there is, too")
 
     def dollars(self, seconds: float, dollars_per_hour: float, cloud: str) -> float:
         """The equations above."""

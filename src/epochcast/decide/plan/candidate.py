@@ -36,17 +36,8 @@ class Candidate(AnswerRecord):
     checkpoint_interval_seconds: float | None = None
 
     json_paths: ClassVar[Mapping[str, str]] = paths(
-        "strategy",
-        "batch_per_gpu",
-        "global_batch",
-        "epochs",
-        "what_if",
-        "total_seconds",
-        "dollars",
-        "interruptions",
-        "checkpoint_interval_seconds",
-        "input_fraction",
-        "host_note",
+        *("strategy", "batch_per_gpu", "global_batch", "epochs", "what_if", "total_seconds", "dollars"),
+        *("interruptions", "checkpoint_interval_seconds", "input_fraction", "host_note"),
         offer="offer.instance.name",
         cloud="offer.instance.cloud",
         region="offer.instance.region",
@@ -137,9 +128,9 @@ def priced(forecast: Forecast, offer: Offer) -> Forecast:
 
 def _work_seconds(forecast: Forecast, epochs: float) -> Interval:
     """Warm-up and epochs, as `forecasting.epochs.total_seconds` has it."""
-    one = forecast.epoch_seconds
-    assert one is not None  # a planned job has samples
-    return one.scaled((WARMUP_SECONDS + epochs * one.mid) / one.mid)
+    epoch = forecast.epoch_seconds
+    assert epoch is not None  # a planned job has samples
+    return epoch.scaled((WARMUP_SECONDS + epochs * epoch.mid) / epoch.mid)
 
 
 def _checkpoint_seconds(forecast: Forecast) -> float:

@@ -71,7 +71,7 @@ def rivals(
     limit by its middle is none.
     """
     nearest: dict[str, Candidate] = {}
-    for other in sorted(candidates, key=lambda one: _value(one, goal).mid):
+    for other in sorted(candidates, key=lambda candidate: _value(candidate, goal).mid):
         if other.offer.instance.device != choice.offer.instance.device and _is_within(other, limits):
             nearest.setdefault(other.offer.instance.device, other)
     others = [_rival(choice, other, limits, goal, extras) for other in nearest.values()]

@@ -14,6 +14,8 @@ to finish in time.
 An objective says it directly, with limits or without: `cheapest`, `fastest`, or `knee`, the point of the frontier of
 those that meet the limits that lies farthest below the line from its cheapest to its fastest, on logarithmic axes
 scaled to 0 … 1 (Satopää et al. 2011): before it, money buys much time, behind it little.
+
+`with_most_epochs` is the inverse question: how many epochs fit into the limits, and where most of them do.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,9 +23,12 @@ from dataclasses import dataclass
 from math import isfinite, log
 from typing import Protocol, TypeVar
 
-from epochcast.decide.plan.candidate import Candidate
+from epochcast.decide.plan.candidate import Candidate, Pricing
 from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
+
+OBJECTIVES = ("cheapest", "fastest", "knee")
+MOST_EPOCHS = 10**6
 
 
 class Priced(Protocol):
@@ -104,15 +109,12 @@ def knee(undominated: Sequence[Choice]) -> Choice | None:
     first, last = undominated[0], undominated[-1]
     slower, dearer = log(first.total_seconds.mid / last.total_seconds.mid), log(last.dollars.mid / first.dollars.mid)
 
-    def below(one: Choice) -> float:
-        took = log(one.total_seconds.mid / last.total_seconds.mid) / slower
-        paid = log(one.dollars.mid / first.dollars.mid) / dearer if dearer else 0.0
+    def below(candidate: Choice) -> float:
+        took = log(candidate.total_seconds.mid / last.total_seconds.mid) / slower
+        paid = log(candidate.dollars.mid / first.dollars.mid) / dearer if dearer else 0.0
         return took + paid
 
     return min(undominated, key=below)
-
-
-OBJECTIVES = ("cheapest", "fastest", "knee")
 
 
 def nearest(candidates: Sequence[Candidate], limits: PlanLimits) -> Candidate | None:
@@ -120,6 +122,34 @@ def nearest(candidates: Sequence[Candidate], limits: PlanLimits) -> Candidate | 
     if not limits:
         return None
     return min(candidates, key=lambda candidate: (limits.excess(candidate), *_cheapest_first(candidate)), default=None)
+
+
+def with_most_epochs(candidates: Iterable[Candidate], limits: PlanLimits, pricing: Pricing) -> tuple[Candidate, ...]:
+    """Every configuration with the most whole epochs whose high end is within the limits; those without one are left
+    out. The most epochs come first, of equals the cheapest.
+    """
+    if not limits:
+        raise BadInput("how many epochs fit is a question about limits: give a deadline or a budget")
+    affordable = [fitted for each in candidates if (fitted := _fitted(each, limits, pricing)) is not None]
+    return tuple(sorted(affordable, key=lambda each: (-each.epochs, each.dollars.mid, each.total_seconds.mid)))
+
+
+def _fitted(candidate: Candidate, limits: PlanLimits, pricing: Pricing) -> Candidate | None:
+    """Doubling, then halving the gap: more epochs never take less time nor cost less."""
+
+    def within(epochs: int) -> Candidate | None:
+        at = pricing.at_epochs(candidate, float(epochs))
+        return at if at is not None and limits.excess(at) <= 1 else None
+
+    if within(1) is None:
+        return None
+    low, high = 1, 2
+    while high <= MOST_EPOCHS and within(high) is not None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if within(middle) is not None else (low, middle)
+    return within(low)
 
 
 def _cheapest_first(candidate: Priced) -> tuple[float, float]:

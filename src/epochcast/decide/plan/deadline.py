@@ -11,7 +11,7 @@ from epochcast.units import parse_seconds
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK = r"(?:(\d{1,2})(?::(\d{2}))?\s*(am|pm|h)?)"
-_SAID = re.compile(
+_SPOKEN = re.compile(
     rf"(?:by\s+)?(today|tomorrow|{'|'.join(f'{day[:3]}(?:{day[3:]})?' for day in _DAYS)})?\s*(?:at\s+)?{_CLOCK}?"
 )
 _FROM_NOW = re.compile(r"(?:\+|in\s)\s*(.+)")
@@ -30,22 +30,22 @@ def deadline_seconds(text: str, now: datetime) -> float:
 
 def seconds_until(text: str, now: datetime, option: str = "") -> float:
     """Seconds from now until a time as people say it; below 0 where a date is past. `option` is where it was given."""
-    said = text.strip().casefold()
-    from_now = _FROM_NOW.fullmatch(said)
+    folded = text.strip().casefold()
+    from_now = _FROM_NOW.fullmatch(folded)
     if from_now is not None:
         return parse_seconds(from_now[1])
     try:
-        return parse_seconds(said, option)
+        return parse_seconds(folded, option)
     except MissingUnit:
         raise
     except BadInput:
-        return (_moment(said, text, now) - now).total_seconds()
+        return (_moment(folded, text, now) - now).total_seconds()
 
 
-def _moment(said: str, text: str, now: datetime) -> datetime:
-    if re.match(r"\d{4}-\d{2}", said):
+def _moment(folded: str, text: str, now: datetime) -> datetime:
+    if re.match(r"\d{4}-\d{2}", folded):
         return _iso(text, now)
-    match = _SAID.fullmatch(said)
+    match = _SPOKEN.fullmatch(folded)
     if match is None or not (match[1] or (match[2] and (match[3] or match[4]))):
         raise BadInput(f"{text!r} is not a time; {_EXAMPLES}")
     clock = _clock(match, text)

@@ -25,24 +25,22 @@ def gains(
     """Every single change of what was asked, on the offer of a choice; where the job as it is does not run there,
     against the choice itself.
     """
-    there = {one.variant: one for one in candidates if one.offer == choice.offer and one.strategy == choice.strategy}
-    base = there.get((), choice)
-    found = []
+    variants = {
+        candidate.variant: candidate
+        for candidate in candidates
+        if candidate.offer == choice.offer and candidate.strategy == choice.strategy
+    }
+    base = variants.get((), choice)
+    rows = []
     for option, values in terms.what_if:
         for value in values:
-            changed = there.get(((option, value),))
+            changed = variants.get(((option, value),))
             if changed is None:
-                found.append(Gain(option, value, None, None, _reason(choice, refusals)))
+                rows.append(Gain(option, value, None, None, _reason(choice, refusals)))
                 continue
-            found.append(
-                Gain(
-                    option,
-                    value,
-                    changed.total_seconds.mid / base.total_seconds.mid,
-                    changed.dollars.mid / base.dollars.mid,
-                )
-            )
-    return tuple(found)
+            seconds_ratio = changed.total_seconds.mid / base.total_seconds.mid
+            rows.append(Gain(option, value, seconds_ratio, changed.dollars.mid / base.dollars.mid))
+    return tuple(rows)
 
 
 def _reason(choice: Candidate, refusals: Sequence[RefusedCandidate]) -> str:

@@ -27,7 +27,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 
 # What a checkpoint holds, of the parts of memory.
-KEPT = ("parameters", "optimizer_state")
+CHECKPOINTED = ("parameters", "optimizer_state")
 _PLACE = re.compile(r"(?:(\d+)\s*[x×*]\s*)?(?:(\d+)\s*[x×*]\s*)?([^\s].*)")
 
 
@@ -94,12 +94,12 @@ def moves(
         here.fits,
         is_here=True,
     )
-    found = [staying]
+    all_moves = [staying]
     carried = checkpoint_seconds(here)
     for where in places:
         there = forecast_job(job, placement_of(where, job, session), session)
         left = _moved(remaining_seconds, here, there, restart_seconds + carried, down_seconds)
-        found.append(
+        all_moves.append(
             Move(
                 _name(there),
                 left,
@@ -112,17 +112,17 @@ def moves(
         )
     priced = [
         _Priced(move, move.remaining_seconds, move.dollars)
-        for move in found
+        for move in all_moves
         if move.dollars is not None and (move.is_here or move.fits is not False)
     ]
-    best = [one.move for one in frontier(priced)]
-    return tuple(replace(move, pareto=None if move.dollars is None else move in best) for move in found)
+    best = [choice.move for choice in frontier(priced)]
+    return tuple(replace(move, pareto=None if move.dollars is None else move in best) for move in all_moves)
 
 
-def checkpoint_seconds(here: Forecast) -> float:
+def checkpoint_seconds(current: Forecast) -> float:
     """Writing and reading what is kept of the model between steps; nothing where its memory was not asked for."""
-    kept = sum(here.peak_breakdown.get(part, 0) for part in KEPT)
-    return 2 * kept / CHECKPOINT_BYTES_PER_SECOND
+    saved_bytes = sum(current.peak_breakdown.get(part, 0) for part in CHECKPOINTED)
+    return 2 * saved_bytes / CHECKPOINT_BYTES_PER_SECOND
 
 
 def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: float, down_seconds: float) -> Interval:
@@ -132,9 +132,9 @@ def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: flo
     middle = (left.mid - down_seconds) * ratio + down_seconds
     if middle <= 0:
         return Interval(restart_seconds, restart_seconds, restart_seconds, left.coverage)
-    told = (left,) if _name(here) == _name(there) else (left, new, old)
-    below = hypot(*(log(one.mid / max(one.low, 1e-12)) for one in told))
-    above = hypot(*(log(max(one.high, 1e-12) / one.mid) for one in told))
+    intervals = (left,) if _name(here) == _name(there) else (left, new, old)
+    below = hypot(*(log(interval.mid / max(interval.low, 1e-12)) for interval in intervals))
+    above = hypot(*(log(max(interval.high, 1e-12) / interval.mid) for interval in intervals))
     return Interval(
         restart_seconds + middle * exp(-below),
         restart_seconds + middle,

@@ -93,7 +93,7 @@ def critical_batches() -> dict[str, CriticalBatch]:
 
 def load_critical_batches(text: str, file: str = CRITICAL_FILE) -> dict[str, CriticalBatch]:
     """The rows of a TOML text."""
-    return {plain(one.name): one for one in rows.read(rows.parse(text, file), "task", file, _row)}
+    return {plain(task.name): task for task in rows.read(rows.parse(text, file), "task", file, _row)}
 
 
 def _row(row: rows.CatalogueRow) -> CriticalBatch:

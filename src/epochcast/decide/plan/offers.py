@@ -103,26 +103,6 @@ def _device(instance: Instance) -> Device:
     return replace(find_device(instance.device), interconnect=instance.inner_link)
 
 
-@dataclass(frozen=True, slots=True)
-class OfferFilter:
-    """Which offers are looked for. No names mean all names; `spot` means spare capacity that may be taken back."""
-
-    gpus: tuple[int, ...]
-    clouds: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    spot: bool = False
-    any_host: bool = False
-
-    def __post_init__(self) -> None:
-        counts = sorted(set(self.gpus))
-        if not counts or counts[0] < 1:
-            raise BadInput(
-                f"numbers of GPUs must be at least 1, such as 1,2,4,8; got {', '.join(map(str, self.gpus)) or 'none'}"
-            )
-        object.__setattr__(self, "gpus", tuple(counts))
-
-
 def offers(
     gpus: Sequence[int],
     *,
@@ -132,17 +112,28 @@ def offers(
     spot: bool = False,
     any_host: bool = False,
 ) -> tuple[Offer, ...]:
-    """All offers of the catalogue with one of these numbers of GPUs, fewest GPUs first."""
-    wanted = OfferFilter(tuple(gpus), tuple(clouds), tuple(devices), tuple(regions), spot, any_host)
+    """All offers of the catalogue with one of these numbers of GPUs, fewest GPUs first.
+
+    No names mean all names; `spot` is spare capacity that may be taken back.
+    """
+    counts = sorted(set(gpus))
+    if not counts or counts[0] < 1:
+        raise BadInput(
+            f"numbers of GPUs must be at least 1, such as 1,2,4,8; got {', '.join(map(str, gpus)) or 'none'}"
+        )
     machines = rentable(clouds=clouds, devices=devices, regions=regions, spot=spot, any_host=any_host)
     matching = [
         Offer(machine, count // machine.gpus, machine.spot_dollars_per_hour if spot else None)
-        for count in wanted.gpus
+        for count in counts
         for machine in machines
         if count % machine.gpus == 0 and (count == machine.gpus or is_joinable(machine))
     ]
     if not matching:
-        raise BadInput(_no_offer_message(wanted, machines))
+        names = (("of", devices), ("at", clouds), ("in", regions), ("as", ["spot"] if spot else []))
+        sought = "".join(f" {word} {', '.join(listed)}" for word, listed in names if listed)
+        sizes = ", ".join(map(str, sorted({machine.gpus for machine in machines})))
+        offered = f"machines have {sizes}" if sizes else "no such machine is in `epochcast instances`"
+        raise BadInput(f"no offer{sought} with {', '.join(map(str, counts))} GPUs: {offered}")
     return tuple(matching)
 
 
@@ -189,8 +180,8 @@ def gpu_counts(text: str) -> tuple[int, ...]:
 
 
 def _in_regions(machine: Instance, patterns: Sequence[str], spot: bool) -> Instance | None:
-    prices = [one for one in machine.regions if not patterns or is_region(one.region, patterns)]
-    least = cheapest((one for one in prices if one.dollars_per_hour is not None), spot=spot)
+    prices = [price for price in machine.regions if not patterns or is_region(price.region, patterns)]
+    least = cheapest((price for price in prices if price.dollars_per_hour is not None), spot=spot)
     return None if least is None else machine.at(least)
 
 
@@ -204,7 +195,7 @@ def _check_regions(names: Sequence[str]) -> None:
 
 @remembered(4)
 def _all_regions(_state: State) -> frozenset[str]:
-    return frozenset(one.region for machine in instances() for one in machine.regions if one.region)
+    return frozenset(price.region for machine in instances() for price in machine.regions if price.region)
 
 
 def _clouds(names: Sequence[str]) -> set[str]:
@@ -218,14 +209,3 @@ def _clouds(names: Sequence[str]) -> set[str]:
 def _devices(names: Sequence[str]) -> set[str]:
     """A bare family name means all of its variants."""
     return {device.name for name in names for device in family(name) or (find_device(name),)}
-
-
-def _no_offer_message(wanted: OfferFilter, machines: Sequence[Instance]) -> str:
-    of_devices = f" of {', '.join(wanted.devices)}" if wanted.devices else ""
-    at_clouds = f" at {', '.join(wanted.clouds)}" if wanted.clouds else ""
-    in_regions = f" in {', '.join(wanted.regions)}" if wanted.regions else ""
-    as_spot = " as spot" if wanted.spot else ""
-    sizes = sorted({machine.gpus for machine in machines})
-    counts = ", ".join(map(str, wanted.gpus))
-    offered = f"machines have {', '.join(map(str, sizes))}" if sizes else "no such machine is in `epochcast instances`"
-    return f"no offer{of_devices}{at_clouds}{in_regions}{as_spot} with {counts} GPUs: {offered}"

@@ -11,10 +11,9 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.decide.answer_record import AnswerRecord, paths
-from epochcast.decide.plan.affordable_epochs import with_most_epochs
 from epochcast.decide.plan.candidate import Candidate, CannotRun, Pricing, RefusedCandidate
 from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
-from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest, objective_of
+from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest, objective_of, with_most_epochs
 from epochcast.decide.plan.gains import Gain, gains
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.plan.plan_search import search, strategies_in
@@ -206,7 +205,7 @@ class Plan(Displayed, Framed, AnswerRecord):
         if self.chosen is None or not self.rivals:
             return None
         best = self.rivals[0]
-        names = " or ".join(f"{one.candidate.offer.name} ({one.probability:.0%})" for one in self.rivals)
+        names = " or ".join(f"{rival.candidate.offer.name} ({rival.probability:.0%})" for rival in self.rivals)
         goal = ("faster" if self.goal == "fastest" else "cheaper") + (" and within the limits" if self.limits else "")
         saved = show_seconds(best.saving) if self.goal == "fastest" else show_dollars(best.saving)
         verdict = "" if self.goal == "fastest" or best.saving > best.calibration_dollars else ": not worth it"
@@ -279,11 +278,11 @@ class Plan(Displayed, Framed, AnswerRecord):
         """
         row = self.chosen or next(iter(self.shown), None)
         if row is None:
-            own = {name: getattr(self.job, name) for name in PLAIN}
-            return {name: PLAIN[name] if value == AUTO else value for name, value in own.items()}
+            job_values = {name: getattr(self.job, name) for name in PLAIN}
+            return {name: PLAIN[name] if value == AUTO else value for name, value in job_values.items()}
         setup = {"precision": row.forecast.precision, "optimizer": row.forecast.optimizer, **row.forecast.setup}
         if "precision" in setup["assumed"]:
-            each = dict.fromkeys(one.forecast.precision for one in (row, *self.shown))
+            each = dict.fromkeys(candidate.forecast.precision for candidate in (row, *self.shown))
             setup["assumed"] = {**setup["assumed"], "precision": " or ".join(each)}
         return setup
 
@@ -303,16 +302,16 @@ def planned(
     limits, terms, offers = request.limits, request.terms(), request.offers()
     objective_of(limits, request.objective)
     session = session or Session()
-    own = settled(job, None, session).job
-    model = session.model(own)
-    trace = session.trace(model, own.recipe(1))
+    settled_job = settled(job, None, session).job
+    model = session.model(settled_job)
+    trace = session.trace(model, settled_job.recipe(1))
     candidates, refusals = search(job, offers, strategies_in(request.strategies), session, progress, terms)
     if not candidates and not any(refusal.why.is_too_large for refusal in refusals):
         raise BadInput(f"no offer can run this job: {refusals[0].why.reason}")
     missed = None
     if request.most_epochs:
         pricing = Pricing(terms.extras, terms.spot)
-        once = [at_one for each in candidates if (at_one := pricing.at_epochs(each, 1.0)) is not None]
+        once = [once_priced for each in candidates if (once_priced := pricing.at_epochs(each, 1.0)) is not None]
         candidates = with_most_epochs(once, limits, pricing)
         missed = None if candidates else nearest(once, limits)
         why = CannotRun("not one epoch is within the limits")
@@ -321,7 +320,7 @@ def planned(
     return Plan(
         job if terms.policy is None else terms.policy.job(job),
         model.name,
-        data_of(own, trace),
+        data_of(settled_job, trace),
         candidates,
         refusals,
         limits,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Up to two of the largest machines that most clouds have.
 OFFERED_GPUS = (1, 2, 4, 8, 16)
-_STRATEGIES = next(one.help for one in PLACE_OPTIONS if one.name == "strategy")
+_STRATEGIES = next(place_option.help for place_option in PLACE_OPTIONS if place_option.name == "strategy")
 
 
 def _gpu_counts(text: str) -> tuple[int, ...]:

@@ -52,10 +52,10 @@ def search(
     terms = terms or PlanTerms()
     session = session or Session()
     job = job if terms.policy is None else terms.policy.job(job)
-    own = settled(job, None, session)  # what no device changes, so that equal variants are one
-    variants = terms.variants(own.job)
+    plain_job = settled(job, None, session)  # what no device changes, so that equal variants are one
+    variants = terms.variants(plain_job.job)
     configurations, refusals = _configurations(offers, strategies)
-    trying = _Trying(terms, terms.learning(job), session, own.assumed)
+    trying = _Trying(terms, terms.learning(job), session, plain_job.assumed)
     candidates: list[Candidate] = []
     total = len(configurations) * len(variants)
     done = 0

@@ -105,15 +105,15 @@ class PlanTerms:
         axes += [[((_AUGMENT, f"{copies}:{epochs}"),) for copies, epochs in self.augment_epochs]] * bool(
             self.augment_epochs
         )
-        found: dict[Job, Variant] = {}
+        variants: dict[Job, Variant] = {}
         for choice in product(*axes):
             variant: Variant = tuple(pair for part in choice for pair in part)
             changes: dict[str, Any] = {}
             for name, value in variant:
                 changes |= _augmented(value) if name == _AUGMENT else {name: _value(name, value)}
             changed = replace(job, **changes)
-            found.setdefault(changed, variant)
-        return tuple((variant, changed) for changed, variant in found.items())
+            variants.setdefault(changed, variant)
+        return tuple((variant, changed) for changed, variant in variants.items())
 
 
 NO_TERMS = PlanTerms()

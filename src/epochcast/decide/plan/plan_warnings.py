@@ -67,11 +67,11 @@ def _spot(shown: Sequence[Candidate], terms: PlanTerms) -> Iterator[Note]:
 def _prices(rented: Sequence[Instance], terms: PlanTerms, today: date | None) -> Iterator[Note]:
     if not rented:
         return
-    for one in rented:
-        if one.board_is_assumed:
+    for instance in rented:
+        if instance.board_is_assumed:
             yield Note(
-                f"{one.name} lists only the GPU family: assuming {one.device}.",
-                about=f"{one.name} ({one.device})",
+                f"{instance.name} lists only the GPU family: assuming {instance.device}.",
+                about=f"{instance.name} ({instance.device})",
                 many="{count} offers list only the GPU family. Assumed boards: {names}.",
             )
     dates = sorted(instance.priced_on for instance in rented)
@@ -82,7 +82,7 @@ def _prices(rented: Sequence[Instance], terms: PlanTerms, today: date | None) ->
     how = "for whole machines" if terms.spot is not None else "for whole machines on demand"
     yield Note(f"{kind} of {period}, {how}{checked}.", Importance.DETAIL)
     if today is not None:
-        old = sorted((one.age(today).days, one.name) for one in rented if one.is_stale(today))
+        old = sorted((instance.age(today).days, instance.name) for instance in rented if instance.is_stale(today))
         if old:
             names = _names([f"{name} ({age} days)" for age, name in reversed(old)])
             text = f"{len(old)} prices are older than {FRESH.days} days: {names}."

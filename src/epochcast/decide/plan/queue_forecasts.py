@@ -25,9 +25,9 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 from epochcast.units import show_bytes
 
-_JOB_NAMES = frozenset(one.name for one in JOB_OPTIONS if one.name != "reference")
+_JOB_NAMES = frozenset(option.name for option in JOB_OPTIONS if option.name != "reference")
 # The queue chooses the device and how many; a job says how they work together.
-_PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS) - {"device", "gpus", "nodes", "dollars_per_gpu_hour"}
+_PLACE_NAMES = frozenset(option.name for option in PLACE_OPTIONS) - {"device", "gpus", "nodes", "dollars_per_gpu_hour"}
 QUEUE_JOB_OPTIONS: Mapping[str, Option] = {name: OPTIONS[name] for name in _JOB_NAMES | _PLACE_NAMES}
 """What a job of a queue may say about its training."""
 
@@ -68,16 +68,16 @@ def trained_job(
     options: Mapping[str, Any], job_name: str | None, folder: Path, min_gpus: int, max_gpus: int
 ) -> TrainedJob:
     """A job by its options and by its name in a job file. Files are looked for in `folder`."""
-    own = dict(options)
+    job_options = dict(options)
     named: Mapping[str, Any] = {}
     if job_name is not None:
         named = read_job(job_name, find_job_file(folder)).given
         named = {key: value for key, value in named.items() if key in QUEUE_JOB_OPTIONS}
-    elif isinstance(own["model"], str):
-        own["model"] = beside(own["model"], folder)
-    given = {**without_replaced(named, own), **own}
-    job = Job(**{key: value for key, value in given.items() if key in _JOB_NAMES})
-    where = Where(**{key: value for key, value in given.items() if key in _PLACE_NAMES})
+    elif isinstance(job_options["model"], str):
+        job_options["model"] = beside(job_options["model"], folder)
+    all_options = {**without_replaced(named, job_options), **job_options}
+    job = Job(**{key: value for key, value in all_options.items() if key in _JOB_NAMES})
+    where = Where(**{key: value for key, value in all_options.items() if key in _PLACE_NAMES})
     return TrainedJob(job, where, min_gpus, max_gpus)
 
 
@@ -120,11 +120,11 @@ def _placement(trained: TrainedJob, machine: MachineKind, gpus: int, session: Se
     where = trained.where
     strategy = where.strategy if gpus > 1 else None
     if machine.instance is None or where.link is not None or where.topology is not None:
-        there = replace(where, device=machine.device, gpus=gpus, strategy=strategy)
-        return placement_of(there, trained.job, session)
+        place = replace(where, device=machine.device, gpus=gpus, strategy=strategy)
+        return placement_of(place, trained.job, session)
     offer = Offer(find_instance(machine.instance))
-    whole = offer.placement(strategy) if gpus == offer.gpus else placed(offer.device, gpus, 1, strategy)
-    return replace(whole, host=where.found_host())
+    placement = offer.placement(strategy) if gpus == offer.gpus else placed(offer.device, gpus, 1, strategy)
+    return replace(placement, host=where.found_host())
 
 
 def _memory(answer: Forecast) -> str:

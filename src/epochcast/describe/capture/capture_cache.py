@@ -80,7 +80,7 @@ class CachedModel:
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
-        graph: Graph = self._kept({"graph": batch}, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
+        graph: Graph = self._cached({"graph": batch}, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
         return graph
 
     def trace(self, recipe: Recipe) -> Trace:
@@ -90,11 +90,11 @@ class CachedModel:
         key = {"recipe": {name: value for name, value in asdict(single).items() if name != "compile"}}
         trace: Trace = self._traces.get(
             single,
-            lambda: self._kept(key, trace_from_json, trace_to_json, lambda: self.model.trace(single)),
+            lambda: self._cached(key, trace_from_json, trace_to_json, lambda: self.model.trace(single)),
         )
         return trace.under(recipe)
 
-    def _kept(
+    def _cached(
         self,
         key: Mapping[str, Any],
         decode: Callable[..., Any],
@@ -173,11 +173,11 @@ def _write(path: Path, document: Any) -> None:
 def about(reference: str, input_shape: tuple[int, ...] | None, options: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that determines the capture and is known beforehand, except the recipe."""
     return {
-        "reference": _whole_reference(reference),
+        "reference": _absolute_reference(reference),
         "input": input_shape,
         "options": {name: repr(value) for name, value in sorted(options.items())},
         "versions": {"python": sys.version, **{package: _version(package) for package in PACKAGES}},
-        "ours": _own_sources(),
+        "ours": _epochcast_sources(),
         "imports": sys.path if _is_code(reference) else [],
     }
 
@@ -186,7 +186,7 @@ def _is_code(reference: str) -> bool:
     return reference.partition(":")[0] not in ("timm", "torchvision", "hf")
 
 
-def _whole_reference(reference: str) -> str:
+def _absolute_reference(reference: str) -> str:
     """A reference that means the same from every folder."""
     place, colon, name = reference.rpartition(":")
     if reference.startswith("hf:"):
@@ -213,7 +213,7 @@ def _version(package: str) -> str:
 
 
 @remembered(1)
-def _own_sources() -> str:
+def _epochcast_sources() -> str:
     """A digest of epochcast's own sources, which may change between two releases."""
     root = Path(__file__).parents[1]
     total = sha256()

@@ -39,7 +39,7 @@ class Depends(Record):
         return (
             all(variable_mark(name) == mark for name, mark in self.environment.items())
             and all(importable_mark(Path(path)) == mark for path, mark in self.folders.items())
-            and all(_mark_like(mark, Path(path)) == mark for path, mark in self.files.items())
+            and all(_has_mark(Path(path), mark) for path, mark in self.files.items())
         )
 
 
@@ -62,8 +62,8 @@ def date_mark(path: Path) -> str:
     return f"date:{status.st_mtime_ns}:{status.st_size}"
 
 
-def _mark_like(mark: str, path: Path) -> str:
-    return date_mark(path) if mark.startswith("date:") else content_mark(path)
+def _has_mark(path: Path, mark: str) -> bool:
+    return mark == date_mark(path) or mark == content_mark(path)
 
 
 def importable_mark(folder: Path) -> str:

@@ -20,7 +20,7 @@ def check_channels_first(shape: Sequence[int], channels: int) -> None:
     *sides, last = shape
     expected = USUAL_CHANNELS if channels in USUAL_CHANNELS else (channels,)
     if last in expected and min(sides) > last:
-        given, meant = ",".join(map(str, shape)), "x".join(map(str, (last, *sides)))
+        text, reordered = ",".join(map(str, shape)), "x".join(map(str, (last, *sides)))
         raise BadInput(
-            f"`input_shape` {given}: looks like channels-last; epochcast reads channels first: `input_shape` {meant}"
+            f"`input_shape` {text}: looks like channels-last; epochcast reads channels first: `input_shape` {reordered}"
         )

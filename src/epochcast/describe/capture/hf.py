@@ -135,12 +135,12 @@ def from_hugging_face(workload: Workload, input_shape: tuple[int, ...] | None = 
     `from_workload`.
     """
     transformers = _transformers()
-    given = workload.model
-    if isinstance(given, type):
-        given = _of_class(transformers, given)
-    if isinstance(given, transformers.PretrainedConfig):
-        return _from_config(given, workload, input_shape)
-    return _from_module(given, workload, input_shape, **options)
+    model = workload.model
+    if isinstance(model, type):
+        model = _of_class(transformers, model)
+    if isinstance(model, transformers.PretrainedConfig):
+        return _from_config(model, workload, input_shape)
+    return _from_module(model, workload, input_shape, **options)
 
 
 def _of_class(transformers: Any, kind: type) -> Any:
@@ -180,7 +180,7 @@ def _from_config(config: Any, workload: Workload, input_shape: tuple[int, ...] |
 
 
 def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
-    """A live model; its class tells the task."""
+    """A live model; its class determines the task."""
     from epochcast.describe.capture.torch.user_workload import from_workload
 
     inner = module.get_base_model() if hasattr(module, "get_base_model") else module
@@ -214,9 +214,9 @@ def _packed(module: Any, config: Any) -> tuple[tuple[str, int], ...]:
     import torch
 
     quantization = getattr(config, "quantization_config", None)
-    said = quantization if isinstance(quantization, Mapping) else vars(quantization or object)
-    bits = FOUR if said.get("load_in_4bit", said.get("_load_in_4bit")) else EIGHT
-    if bits == EIGHT and not said.get("load_in_8bit", said.get("_load_in_8bit")):
+    flags = quantization if isinstance(quantization, Mapping) else vars(quantization or object)
+    bits = FOUR if flags.get("load_in_4bit", flags.get("_load_in_4bit")) else EIGHT
+    if bits == EIGHT and not flags.get("load_in_8bit", flags.get("_load_in_8bit")):
         return ()
     inner = module.get_base_model() if hasattr(module, "get_base_model") else module
     head = inner.get_output_embeddings()

@@ -66,7 +66,7 @@ def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: b
     if hub_model.reference in ZOO:
         model: Model = zoo_model(hub_model.reference, input_shape, aux=aux)
     elif isinstance(hub_model.model, ZooEntry):
-        return BuiltModel(meant, partial(_build, hub_model.model, meant, input_shape))
+        return BuiltModel(meant, partial(hub_model.model.build, meant, input_shape=input_shape))
     else:
         from epochcast.describe.capture.hf import load_hf
 
@@ -81,17 +81,13 @@ def is_hub_id(name: str) -> bool:
             return False
     except (OSError, ValueError):  # too long, or with a zero byte: no file is called that
         return False
-    return any(one in HUB for one in _index().get(plain(name), ())) or plain(name) in _hub_spellings()
+    return any(candidate in HUB for candidate in _index().get(plain(name), ())) or plain(name) in _hub_spellings()
 
 
 @remembered(1)
 def _hub_spellings() -> frozenset[str]:
     """Plain ids of the Hub that are names of the zoo, too."""
-    return frozenset(one for hub_id, known in HUB.items() for one in _spellings((hub_id, *known.aliases)))
-
-
-def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
-    return entry.build(name, batch, input_shape)
+    return frozenset(spelling for hub_id, entry in HUB.items() for spelling in _spellings((hub_id, *entry.aliases)))
 
 
 def _meaning(name: str) -> str:
@@ -115,9 +111,9 @@ def _beginning(key: str) -> tuple[str, ...]:
     if len(key) < LEAST_LETTERS:
         return ()
     begins = re.compile(re.escape(key) + (r"(?!\d)" if key[-1].isdigit() else ""))
-    names = {one for known, those in _index().items() if begins.match(known) for one in those}
-    own = {name for name in names if name in ZOO or HUB[name].reference not in names}
-    return tuple(sorted(own, key=lambda name: (len(name), name))[:MOST_CHOICES])
+    names = {name for spelling, spelled in _index().items() if begins.match(spelling) for name in spelled}
+    distinct = {name for name in names if name in ZOO or HUB[name].reference not in names}
+    return tuple(sorted(distinct, key=lambda name: (len(name), name))[:MOST_CHOICES])
 
 
 @remembered(1)
@@ -127,16 +123,16 @@ def _index() -> Mapping[str, tuple[str, ...]]:
     for name in ZOO:
         meanings.setdefault(plain(name), {})[name] = None
     of_zoo = frozenset(meanings)
-    for hub_id, known in HUB.items():
-        for one in _spellings((hub_id, *known.aliases)):
-            if one not in of_zoo:
-                meanings.setdefault(one, {})[hub_id] = None
+    for hub_id, entry in HUB.items():
+        for spelling in _spellings((hub_id, *entry.aliases)):
+            if spelling not in of_zoo:
+                meanings.setdefault(spelling, {})[hub_id] = None
     return {name: tuple(those) for name, those in meanings.items()}
 
 
 def _spellings(ids: Iterable[str]) -> set[str]:
     """Plain ids, with and without who publishes them."""
-    return {plain(part) for one in ids for part in (one, one.rpartition("/")[2])}
+    return {plain(part) for hub_id in ids for part in (hub_id, hub_id.rpartition("/")[2])}
 
 
 class Renamed:
@@ -166,8 +162,8 @@ def _bert(head: str) -> str:
 
 
 def _roberta(**sizes: int) -> str:
-    given = ", ".join(f"{name}={value}" for name, value in sizes.items())
-    return f"hf:RobertaConfig(max_position_embeddings=514, type_vocab_size=1, {given})"
+    arguments = ", ".join(f"{name}={value}" for name, value in sizes.items())
+    return f"hf:RobertaConfig(max_position_embeddings=514, type_vocab_size=1, {arguments})"
 
 
 def _whisper(

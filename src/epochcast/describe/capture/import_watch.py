@@ -29,8 +29,8 @@ def _folder(path: str) -> str:
 def package_folders() -> tuple[str, ...]:
     """Where installed packages and epochcast itself live."""
     paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}
-    own = str(Path(__file__).parents[2])
-    return tuple(map(_folder, {*paths, *site.getsitepackages(), site.getusersitepackages(), own}))
+    epochcast = str(Path(__file__).parents[2])
+    return tuple(map(_folder, {*paths, *site.getsitepackages(), site.getusersitepackages(), epochcast}))
 
 
 def standard_folders() -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class ImportWatch:
         while frame is not None:
             file = frame.f_code.co_filename
             if file not in self._is_users_file:
-                self._is_users_file[file] = None if self._is_standard(file) else self._is_own(file)
+                self._is_users_file[file] = None if self._is_standard(file) else self._is_user_file(file)
             answer = self._is_users_file[file]
             if answer is not None:
                 return answer
@@ -82,7 +82,7 @@ class ImportWatch:
         real = os.path.realpath(file)
         return file.startswith("<") or (real.startswith(self._standard) and not real.startswith(self._packages))
 
-    def _is_own(self, path: str) -> bool:
+    def _is_user_file(self, path: str) -> bool:
         real = os.path.realpath(path)
         outside = (*self._packages, *self._standard, *_NOT_FILES)
         return not (real.startswith(outside) or real.endswith((".pyc", ".so")))
@@ -96,8 +96,8 @@ class ImportWatch:
     def seen(self, roots: tuple[Path, ...]) -> Depends:
         """Everything so far; `roots` are the folders that are imported from first."""
         modules = list(self._modules())
-        own = {path for path in (*modules, *self._opened) if self._is_own(path) and path not in self._written}
-        depends = Depends.on((Path(path) for path in own if not Path(path).is_dir()), roots, self._variables)
+        files = {path for path in (*modules, *self._opened) if self._is_user_file(path) and path not in self._written}
+        depends = Depends.on((Path(path) for path in files if not Path(path).is_dir()), roots, self._variables)
         packages = {path: date_mark(Path(path)) for path in modules if self._begins_package(path)}
         uncounted = {"": "more than can be watched"} if len(self._opened) > MOST_FILES else {}  # never holds
         return Depends({**packages, **depends.files, **uncounted}, depends.folders, depends.environment)

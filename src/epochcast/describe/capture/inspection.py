@@ -10,7 +10,7 @@ from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import View
 from epochcast.describe.graph.op_registry import opaque_names
-from epochcast.describe.graph.receptive import receptive_fields
+from epochcast.describe.graph.receptive_field import receptive_fields
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.units import show_count
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from epochcast.base.caching import Cache
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import reading
 from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
@@ -63,7 +63,7 @@ class BuiltModel:
             return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
 
     def _named(self) -> AbstractContextManager[None]:
-        return naming(self.file) if self.file else nullcontext()
+        return reading(self.file) if self.file else nullcontext()
 
     def _pair(self, recipe: Recipe) -> BatchPair:
         """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""

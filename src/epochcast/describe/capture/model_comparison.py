@@ -18,7 +18,7 @@ QUANTITIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ModelComparison(Record):
-    """What `inspect --versus` adds to the JSON object: the other's totals, and its ratios to `one`."""
+    """What `inspect --versus` adds to the JSON object: the second model's totals, and their ratios to the first's."""
 
     model: str
     input_shape: tuple[int, ...]
@@ -29,21 +29,21 @@ class ModelComparison(Record):
     elementwise_flops_per_sample: int
     training_flops_per_sample: int
     ratios: Mapping[str, float | None]
-    """other / one by quantity; None where `one` has none of it."""
-    one: Inspection = json_hidden()
-    other: Inspection = json_hidden()
+    """second / first by quantity; None where `first` has none of it."""
+    first: Inspection = json_hidden()
+    second: Inspection = json_hidden()
 
 
-def compare_models(one: Inspection, other: Inspection) -> ModelComparison:
+def compare_models(first: Inspection, second: Inspection) -> ModelComparison:
     """Two models by their totals."""
-    before, after = ({name: getattr(side, name) for name in QUANTITIES} for side in (one, other))
+    before, after = ({name: getattr(side, name) for name in QUANTITIES} for side in (first, second))
     ratios = {name: after[name] / before[name] if before[name] else None for name in QUANTITIES}
     return ModelComparison(
-        model=other.model,
-        input_shape=other.input_shape,
-        output_shape=other.output_shape,
+        model=second.model,
+        input_shape=second.input_shape,
+        output_shape=second.output_shape,
         **after,
         ratios=ratios,
-        one=one,
-        other=other,
+        first=first,
+        second=second,
     )

@@ -27,19 +27,19 @@ _NOT_CACHED = ("LocalEntryNotFoundError", "OfflineModeIsEnabled")
 class WantsNetwork(BadInput):
     """The user's code tries to download something."""
 
-    def __init__(self, what: str, host: str = "") -> None:
+    def __init__(self, model: str, host: str = "") -> None:
         place = f" from {host}" if host else ""
         super().__init__(
-            f"{what} tries to download{place}; a forecast needs no weights: build the model without them "
+            f"{model} tries to download{place}; a forecast needs no weights: build the model without them "
             "(pretrained=False, weights=None, or from_config instead of from_pretrained)"
         )
 
 
-def stay_offline(what: str) -> None:
-    """From now on this process reaches only itself; `what` is named in the error. It cannot be undone."""
+def stay_offline(model: str) -> None:
+    """From now on this process reaches only itself; `model` is named in the error. It cannot be undone."""
     for name in _OFFLINE:
         os.environ.setdefault(name, "1")
-    own = {*_LOOPBACK, socket.gethostname()}
+    local_hosts = {*_LOOPBACK, socket.gethostname()}
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         if event in ("socket.getaddrinfo", "socket.gethostbyname"):
@@ -49,20 +49,20 @@ def stay_offline(what: str) -> None:
         else:
             return
         name = host.decode(errors="replace") if isinstance(host, bytes) else host
-        if isinstance(name, str) and name not in own and not name.startswith("127."):
-            raise WantsNetwork(what, name)
+        if isinstance(name, str) and name not in local_hosts and not name.startswith("127."):
+            raise WantsNetwork(model, name)
 
     sys.addaudithook(audit)
 
 
-def check_not_cached(what: str, problem: BaseException) -> None:
+def check_not_cached(model: str, problem: BaseException) -> None:
     """Raise `WantsNetwork` where an error comes from a file that Hugging Face's cache does not have."""
     cause: BaseException | None = problem
     while cause is not None:
         if isinstance(cause, WantsNetwork):
             raise cause from None
         if {kind.__name__ for kind in type(cause).__mro__} & set(_NOT_CACHED):
-            raise WantsNetwork(what, "huggingface.co") from None
+            raise WantsNetwork(model, "huggingface.co") from None
         cause = cause.__cause__ or cause.__context__
 
 

@@ -24,17 +24,35 @@ DAMAGE = (
 """What Python raises where a value is not what the code expects."""
 
 
+class PlacedError(BadInput):
+    """What is wrong in a model file, and the place in it: a layer, a node."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place, self.problem = place, problem
+
+
 @contextmanager
-def naming(place: str, file: str = "") -> Iterator[None]:
-    """Errors inside name the place; those that begin with the `file` have named a place inside already."""
+def reading(file: str) -> Iterator[None]:
+    """Damage that nobody checked for is raised as an error of the file, or of the place in it."""
     try:
         yield
-    except EpochcastError as error:
-        if isinstance(error, MissingExtra) or not file or str(error).startswith(file):
-            raise
-        raise BadInput(f"{place}: {error}") from None
+    except EpochcastError:
+        raise
     except DAMAGE as error:
-        raise BadInput(f"{place} cannot be read: {_reason(error)}") from error
+        raise PlacedError(f"{file} cannot be read", _reason(error)) from error
+
+
+@contextmanager
+def reading_part(place: str) -> Iterator[None]:
+    """Errors inside name the place, unless they name one inside it already."""
+    try:
+        with reading(place):
+            yield
+    except (MissingExtra, PlacedError):
+        raise
+    except EpochcastError as error:
+        raise PlacedError(place, str(error)) from None
 
 
 _REASONS = {

@@ -107,9 +107,9 @@ def answered(reference: str, answer: Callable[[], dict[str, Any]]) -> dict[str, 
 class CaptureHost:
     """One model of the user's, made on the first question."""
 
-    def __init__(self, asked: Mapping[str, Any]) -> None:
-        self._reference: str = asked["reference"]
-        shape = asked["input_shape"]
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._reference: str = request["reference"]
+        shape = request["input_shape"]
         self._input_shape = None if shape is None else tuple(shape)
         self._root = become_program(self._reference)
         stay_offline(self._reference)

@@ -58,14 +58,14 @@ WORKLOAD_NAMES = tuple(part.name for part in fields(Workload) if part.name not i
 
 def as_workload(model: object, options: dict[str, Any]) -> object:
     """The model, or a workload of it where `options` say how it is fed and trained; these are taken out of them."""
-    given = {name: options.pop(name) for name in WORKLOAD_NAMES if name in options}
-    if not given:
+    workload_options = {name: options.pop(name) for name in WORKLOAD_NAMES if name in options}
+    if not workload_options:
         return model
     if isinstance(model, Workload):
-        return replace(model, **given)
+        return replace(model, **workload_options)
     if isinstance(model, str) and not model.startswith("hf:"):
         raise BadInput(
-            f"`{next(iter(given))}` goes with a live model: let the function of {model!r} return "
+            f"`{next(iter(workload_options))}` goes with a live model: let the function of {model!r} return "
             "(model, inputs) or an ec.Workload"
         )
-    return Workload(model, **given)
+    return Workload(model, **workload_options)

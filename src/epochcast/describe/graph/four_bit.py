@@ -47,8 +47,8 @@ def with_packed(all_ops: Iterable[Op], packed: Mapping[str, int]) -> tuple[Op, .
             new_ops.append(_keep_until(op, product_inputs[weight.name]))
         copy = weight.copy(f"{weight.name}@written:{op.name}", weight.dtype)
         half = weight.copy(f"{copy.name}:half", DType.FLOAT16)
-        kept = _packed(weight, packed[weight.name])
-        new_ops.append(Op(f"{op.name}.dequantize", Copy("cast"), (kept,), (half,), (), op.phase, op.layer))
+        packed_weight = _packed(weight, packed[weight.name])
+        new_ops.append(Op(f"{op.name}.dequantize", Copy("cast"), (packed_weight,), (half,), (), op.phase, op.layer))
         new_ops.append(Op(f"{op.name}.written", Copy("cast"), (half,), (copy,), (), op.phase, op.layer))
         inputs, weights_read = (_reading_copy(side, copy, weight) for side in (op.inputs, op.weights))
         new_ops.append(replace(op, inputs=inputs, weights=weights_read))
@@ -57,8 +57,8 @@ def with_packed(all_ops: Iterable[Op], packed: Mapping[str, int]) -> tuple[Op, .
 
 def _keep_until(op: Op, product_input: Tensor) -> Op:
     """An op that runs nothing: it keeps the tensor in memory until here."""
-    kept = product_input.copy(f"{product_input.name}@kept", product_input.dtype)
-    return Op(f"{op.name}.kept", View("kept"), (product_input,), (kept,), (), op.phase, op.layer)
+    saved = product_input.copy(f"{product_input.name}@kept", product_input.dtype)
+    return Op(f"{op.name}.kept", View("kept"), (product_input,), (saved,), (), op.phase, op.layer)
 
 
 def _reading_copy(tensors: tuple[Tensor, ...], copy: Tensor, weight: Tensor) -> tuple[Tensor, ...]:

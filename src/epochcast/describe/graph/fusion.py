@@ -42,7 +42,7 @@ from epochcast.describe.graph.op_kinds import (
     View,
 )
 from epochcast.describe.graph.op_work import OpWork
-from epochcast.describe.graph.rebatch import Growth, Numbers, Template
+from epochcast.describe.graph.rebatch import Growth, Numbers, Template, quadratic
 from epochcast.describe.graph.tensor import Tensor
 
 Places = NDArray[np.int64]
@@ -198,39 +198,41 @@ class _FusionWalk:
 
     def _merged(self, groups: list[_Group], place: int, extent: _Extent) -> _Group:
         """One kernel of several that no other op has read; those that would need two reductions stay apart."""
-        kept = groups[-1]
+        merged = groups[-1]
         for group in groups[:-1]:
-            size = len(group.members) + len(kept.members)
-            agrees = group.elements == kept.elements and (not group.rows or not kept.rows or group.rows == kept.rows)
+            size = len(group.members) + len(merged.members)
+            agrees = group.elements == merged.elements and (
+                not group.rows or not merged.rows or group.rows == merged.rows
+            )
             if not agrees or size >= MOST_OPS or (extent.is_wide and group.rows):
                 continue
-            kept.members += group.members
-            kept.rows = kept.rows or group.rows
-            kept.touched |= group.touched
+            merged.members += group.members
+            merged.rows = merged.rows or group.rows
+            merged.touched |= group.touched
             for member in group.members:
-                self.group_of[member] = kept
+                self.group_of[member] = merged
             for name in group.touched:
-                self.touching[name].append(kept)
+                self.touching[name].append(merged)
                 if self.writer.get(name) is group:
-                    self.writer[name] = kept
+                    self.writer[name] = merged
             self.groups.remove(group)
-        kept.place = place
-        return kept
+        merged.place = place
+        return merged
 
-    def _close(self, op: Op, own: _Group) -> None:
+    def _close(self, op: Op, reader: _Group) -> None:
         """Other kernels whose result is read, or whose operand is overwritten, must have run by now."""
         for tensor in (*op.inputs, *op.weights):
             name = self.storage(tensor)
             writer = self.writer.get(name)
-            if writer is not None and writer is not own:
+            if writer is not None and writer is not reader:
                 writer.is_open = False
-            self._touch(name, own)
+            self._touch(name, reader)
         for tensor in op.outputs:
             name = self.storage(tensor)
             for group in self.touching.get(name, ()):
-                if group is not own:
+                if group is not reader:
                     group.is_open = False
-            self._touch(name, own)
+            self._touch(name, reader)
 
     def _touch(self, name: str, group: _Group) -> None:
         if name not in group.touched:
@@ -323,10 +325,10 @@ def _absorbed(groups: list[_Group], walk: _FusionWalk) -> list[_Group]:
                 readers.setdefault(walk.storage(tensor), []).append(group)
             for tensor in op.outputs:
                 writers.setdefault(walk.storage(tensor), []).append(group)
-    kept = []
+    remaining = []
     for group in groups:
         if group.number in absorbing:
-            kept.append(group)
+            remaining.append(group)
             continue
         ops = [walk.ops[m] for m in group.members]
         sources = [w for op in ops for t in (*op.inputs, *op.weights) for w in writers.get(walk.storage(t), ())]
@@ -334,11 +336,11 @@ def _absorbed(groups: list[_Group], walk: _FusionWalk) -> list[_Group]:
         phase = ops[0].phase
         beside = [g for g in (*sources, *targets) if g.number in absorbing and walk.ops[g.members[0]].phase is phase]
         if not beside:
-            kept.append(group)
+            remaining.append(group)
             continue
         for member in group.members:
             walk.group_of[member] = beside[0]
-    return kept
+    return remaining
 
 
 class _Result:
@@ -386,25 +388,22 @@ class _Result:
             if self.template.base[group.members[0]].phase is Phase.UPDATE:
                 continue
             seen: set[str] = set()
-            made: set[str] = set()
+            written: set[str] = set()
             for place in sorted(group.members):
                 op, growth = self.template.base[place], self.template.growths[place]
                 into, out, weights = growth or ((), (), ())
                 for tensors, growths in ((op.inputs, into), (op.weights, weights)):
                     for i, tensor in enumerate(tensors):
                         name = self.walk.storage(tensor)
-                        if name in self.unwritten or name in made or tensor.name in seen:
+                        if name in self.unwritten or name in written or tensor.name in seen:
                             values[:, number, 0] += _bytes(tensor, growths[i] if growths else None)
                         seen.add(tensor.name)
                 for i, tensor in enumerate(op.outputs):
                     name = self.walk.storage(tensor)
-                    if name in self.unwritten or name in made:
+                    if name in self.unwritten or name in written:
                         values[:, number, 1] += _bytes(tensor, out[i] if out else None)
-                    made.add(name)
-        one, two, three = values
-        second = (three - 2 * two + one) / 2
-        first = two - one - 3 * second
-        return np.array([one - first - second, first, second])
+                    written.add(name)
+        return quadratic(*values)
 
 
 def _bytes(tensor: Tensor, growth: Growth) -> NDArray[np.float64]:

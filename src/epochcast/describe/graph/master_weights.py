@@ -21,8 +21,8 @@ def with_masters(
     ops: Iterable[Op], parameters: Iterable[Parameter], weights: Weights, *, is_stored: bool = False
 ) -> tuple[Op, ...]:
     """The same step with masters in float32. `ops` are in float32, or (`is_stored`) in half, the update too."""
-    ops, own, low = tuple(ops), tuple(parameters), weights.parameters
-    names = frozenset(p.name for p in own)
+    ops, parameters, low = tuple(ops), tuple(parameters), weights.parameters
+    names = frozenset(p.name for p in parameters)
     passes = tuple(op for op in ops if op.phase is not Phase.UPDATE)
     updates = [updated(op, names) for op in ops if op.phase is Phase.UPDATE]
     if is_stored:
@@ -30,9 +30,9 @@ def with_masters(
     else:
         passes = tuple(stored_as(passes, low))
     if not weights.sums_wider:
-        return (*passes, *_widened(updates, names, low), *([rewritten(own, low)] if updates else []))
+        return (*passes, *_widened(updates, names, low), *([rewritten(parameters, low)] if updates else []))
     if updates:
-        updates.append(rewritten(own, low))
+        updates.append(rewritten(parameters, low))
     new_ops, halves = _added(passes, names)
     return (*new_ops, *_dropped(halves), *updates)
 

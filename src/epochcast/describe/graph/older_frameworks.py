@@ -61,13 +61,13 @@ def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
         yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(weights,))
     if kind.dropout and with_dropout:
         dropped = scores_after("dropped")
-        kept = replace(dropped, dtype=DType.BOOL, name=f"{op.name}.kept")
-        yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, kept))
+        mask = replace(dropped, dtype=DType.BOOL, name=f"{op.name}.kept")
+        yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, mask))
         weights = dropped
     yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
 
 
-def _changes(kind: Attention, given: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:
+def _changes(kind: Attention, biases: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:
     """What is done to the scores: name of the result, function, tensors it reads besides."""
     if kind.capped:
         yield "divided", "scale", ()
@@ -77,5 +77,5 @@ def _changes(kind: Attention, given: tuple[Tensor, ...]) -> Iterator[tuple[str, 
         yield "mask", "mask", ()
     if kind.padded:
         yield "padded", "add", ()
-    for place, tensor in enumerate(given):
+    for place, tensor in enumerate(biases):
         yield f"biased.{place}", "add", (tensor,)

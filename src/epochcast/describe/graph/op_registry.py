@@ -23,7 +23,7 @@ KindClass = TypeVar("KindClass", bound=type[Kind])
 KIND_CLASSES: dict[str, type[Kind]] = {}
 """Every kind by its label, as files write it."""
 _BY_TARGET: dict[str, type[Kind]] = {}
-OWN_OPERATORS = "EPOCHCAST_OPERATORS"
+OPERATORS_VARIABLE = "EPOCHCAST_OPERATORS"
 # What a file can hold.
 _ATTRIBUTES = (bool, int, float, str, tuple)
 
@@ -34,8 +34,8 @@ def register_op(kind: KindClass) -> KindClass:
     """
     _check(kind)
     before = KIND_CLASSES.get(kind.label)
-    taken = {target: _BY_TARGET[target] for target in kind.targets if target in _BY_TARGET}
-    for name, other in {**({kind.label: before} if before else {}), **taken}.items():
+    same_targets = {target: _BY_TARGET[target] for target in kind.targets if target in _BY_TARGET}
+    for name, other in {**({kind.label: before} if before else {}), **same_targets}.items():
         if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
             raise BadInput(f"operator {name!r} is already registered, by {other.__module__}.{other.__qualname__}")
     for target in before.targets if before else ():
@@ -48,30 +48,30 @@ def register_op(kind: KindClass) -> KindClass:
 def registered_class(target: str) -> type[Kind] | None:
     """The operator that a framework calls `target`, where somebody registered one."""
     if target not in _BY_TARGET:
-        _load_own_operators()
+        _load_user_operators()
     return _BY_TARGET.get(target)
 
 
 def kind_class(label: str) -> type[Kind]:
     """The operator with this label."""
     if label not in KIND_CLASSES:
-        _load_own_operators()
+        _load_user_operators()
     if label not in KIND_CLASSES:
         raise BadInput(
             f"no operator called {label!r}; known: {', '.join(sorted(KIND_CLASSES))}. An operator of your own must be "
-            f"registered in this process, too: name its module or file in {OWN_OPERATORS}"
+            f"registered in this process, too: name its module or file in {OPERATORS_VARIABLE}"
         )
     return KIND_CLASSES[label]
 
 
-def _load_own_operators() -> None:
-    for place in filter(None, map(str.strip, os.environ.get(OWN_OPERATORS, "").split(","))):
+def _load_user_operators() -> None:
+    for place in filter(None, map(str.strip, os.environ.get(OPERATORS_VARIABLE, "").split(","))):
         try:
             _load(place)
         except BadInput:
             raise
         except Exception as problem:  # the user's code may raise anything
-            raise BadInput(f"{OWN_OPERATORS}: {place} cannot be imported: {problem}") from problem
+            raise BadInput(f"{OPERATORS_VARIABLE}: {place} cannot be imported: {problem}") from problem
 
 
 def _load(place: str) -> None:

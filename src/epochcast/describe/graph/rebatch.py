@@ -127,15 +127,12 @@ class Template:
         works = [
             [resized(op, growth, n).work for n in sizes] if growth else [op.work] * len(sizes) for op, growth in samples
         ]
-        one, two, three, far = (
-            np.array(works, dtype=np.float64).reshape(-1, len(sizes), len(OpWork._fields)).transpose(1, 0, 2)
-        )
-        second = (three - 2 * two + one) / 2
-        first = two - one - 3 * second
-        constant = one - first - second
+        *near, far = np.array(works, dtype=np.float64).reshape(-1, len(sizes), len(OpWork._fields)).transpose(1, 0, 2)
+        coefficients = quadratic(*near)
+        constant, first, second = coefficients
         extended = constant + FAR_BATCH * (first + FAR_BATCH * second)
         is_bent = ~np.all(np.isclose(extended, far, rtol=1e-9, atol=0), axis=1, keepdims=True)[:, 0]
-        return np.array([constant, first, second])[:, sample_of], np.flatnonzero(is_bent[sample_of])
+        return coefficients[:, sample_of], np.flatnonzero(is_bent[sample_of])
 
     @derived_property
     def distinct(self) -> tuple[list[tuple[Op, Sides | None]], Places]:
@@ -194,3 +191,10 @@ def _resized(tensors: tuple[Tensor, ...], growths: tuple[Growth, ...], batch: in
         tensor if growth is None else tensor.sized(tuple([a + b * batch for a, b in growth]))
         for tensor, growth in zip(tensors, growths, strict=True)
     )
+
+
+def quadratic(at_1: Numbers, at_2: Numbers, at_3: Numbers) -> Numbers:
+    """Coefficients of n⁰, n¹ and n² through the values at n = 1, 2 and 3."""
+    second = (at_3 - 2 * at_2 + at_1) / 2
+    first = at_2 - at_1 - 3 * second
+    return np.array([at_1 - first - second, first, second])

@@ -209,13 +209,9 @@ def _relation_json(relation: Relation) -> Json:
 
 def _attributes(value: Any) -> Json:
     """Fields that have a default and differ from it; tuples become lists."""
-    values = {f.name: getattr(value, f.name) for f in fields(value) if f.default is not MISSING}
-    changed = {name: v for name, v in values.items() if v != _default(type(value), name)}
+    values = {f.name: (getattr(value, f.name), f.default) for f in fields(value) if f.default is not MISSING}
+    changed = {name: v for name, (v, default) in values.items() if v != default}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in changed.items()}
-
-
-def _default(kind: type[Any], name: str) -> Any:
-    return next(f.default for f in fields(kind) if f.name == name)
 
 
 def _still(template: Template) -> list[int]:
@@ -273,8 +269,8 @@ class _DocumentReader:
         if not is_int(kind) or not 0 <= kind < len(self._kinds):
             raise BadInput(f"{place}: no kind {kind!r}; the table has {len(self._kinds)}")
         sides = [
-            self._pick(side, f"{place}.{what}")
-            for side, what in ((inputs, "inputs"), (outputs, "outputs"), (weights, "weights"))
+            self._pick(side, f"{place}.{name}")
+            for side, name in ((inputs, "inputs"), (outputs, "outputs"), (weights, "weights"))
         ]
         tensors = [tuple(t for t, _ in side) for side in sides]
         growths = [tuple(g for _, g in side) for side in sides]

@@ -18,7 +18,7 @@ from typing import Any
 
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.measure.bench.measurements import Appender, MeasuredMachine, Measurement
-from epochcast.measure.bench.subprocess_bench import MeasuringProcess, measured_apart, own_code_of
+from epochcast.measure.bench.subprocess_bench import MeasuringProcess, measured_apart, user_code_of
 from epochcast.measure.bench.timing import Timing
 
 Progress = Callable[[float, int], None]
@@ -59,7 +59,7 @@ def key_of(words: Sequence[str], ask: Mapping[str, Any]) -> str:
 
 def measure(question: BenchQuestion) -> Measurement:
     """The measurement that a question asks for; where it runs the user's code, in a process of its own."""
-    if not own_code_of(question):
+    if not user_code_of(question):
         return measured_here(question)
     try:
         return measured_apart(question, _process)

@@ -35,7 +35,8 @@ def _join(request: Mapping[str, Any]) -> Mapping[str, Any]:
         raise BadInput("this torch was built without torch.distributed; install a build that has it")
     backend, rank, ranks = str(request["backend"]), int(os.environ["RANK"]), int(request["ranks"])
     if not distributed.is_backend_available(backend):
-        raise BadInput(f"this torch was built without {backend}; it has: {_backends(distributed)}")
+        built = [name for name in ("gloo", "nccl", "mpi") if distributed.is_backend_available(name)]
+        raise BadInput(f"this torch was built without {backend}; it has: {', '.join(built) or 'none'}")
     if backend == "nccl":
         if ranks > torch.cuda.device_count():
             raise BadInput(f"nccl needs a GPU per rank: {ranks} ranks, {torch.cuda.device_count()} GPUs")
@@ -45,10 +46,6 @@ def _join(request: Mapping[str, Any]) -> Mapping[str, Any]:
         backend, init_method=f"file://{request['store']}", rank=rank, world_size=ranks, timeout=TIMEOUT
     )
     return {"torch": torch.__version__}
-
-
-def _backends(distributed: Any) -> str:
-    return ", ".join(name for name in ("gloo", "nccl", "mpi") if distributed.is_backend_available(name)) or "none"
 
 
 def _measure(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -134,8 +131,8 @@ def _all_gather(elements: int, device: Any) -> Callable[[], object]:
 
     gather: Any = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor
     part = torch.zeros(elements // distributed.get_world_size(), device=device)
-    whole = torch.zeros(len(part) * distributed.get_world_size(), device=device)
-    return lambda: gather(whole, part)
+    gathered = torch.zeros(len(part) * distributed.get_world_size(), device=device)
+    return lambda: gather(gathered, part)
 
 
 def _reduce_scatter(elements: int, device: Any) -> Callable[[], object]:
@@ -144,8 +141,8 @@ def _reduce_scatter(elements: int, device: Any) -> Callable[[], object]:
 
     scatter: Any = getattr(distributed, "reduce_scatter_single", None) or distributed.reduce_scatter_tensor
     part = torch.zeros(elements // distributed.get_world_size(), device=device)
-    whole = torch.zeros(len(part) * distributed.get_world_size(), device=device)
-    return lambda: scatter(part, whole)
+    source = torch.zeros(len(part) * distributed.get_world_size(), device=device)
+    return lambda: scatter(part, source)
 
 
 COLLECTIVES: Mapping[str, Callable[[int, Any], Callable[[], object]]] = {

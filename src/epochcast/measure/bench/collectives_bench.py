@@ -19,6 +19,7 @@ from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key
 from epochcast.measure.bench.machine_fingerprint import machine
 from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.timing import Timing
+from epochcast.measure.bench.torch_device import device_type
 
 NAMES = ("all_reduce", "all_gather", "reduce_scatter")
 SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB … 64 MiB
@@ -58,7 +59,7 @@ def question_of(
     name: str, ranks: int, size_bytes: int, device: str = "cpu", limit_seconds: float = LIMIT_SECONDS
 ) -> BenchQuestion:
     """The question for one collective of one size."""
-    backend = "nccl" if device.startswith("cuda") else "gloo"
+    backend = "nccl" if device_type(device) == "cuda" else "gloo"
     ask = {"device": device, "backend": backend, "collective": name, "ranks": ranks, "size_bytes": size_bytes}
     words = ("collective", backend, name, f"x{ranks}", str(size_bytes))
     return BenchQuestion("collective", key_of(words, ask), ask, limit_seconds)

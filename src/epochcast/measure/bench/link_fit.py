@@ -75,14 +75,14 @@ def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:
     for row in rows:
         if row.kind != "collective" or row.seconds is None:
             continue
-        backend, collective, ranks, size_bytes = asked(row)
+        backend, collective, ranks, size_bytes = collective_of(row)
         group = (row.machine.id, backend, collective, ranks)
         groups.setdefault(group, {})[size_bytes] = row.low_seconds or row.seconds
     fits = [_fit(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
     return [fit for fit in fits if fit is not None]
 
 
-def asked(row: Measurement) -> tuple[str, str, int, int]:
+def collective_of(row: Measurement) -> tuple[str, str, int, int]:
     """Backend, collective, ranks and bytes of a measured collective; raises where its question has not all of them."""
     ask = row.question
     ranks: Any = ask.get("ranks")

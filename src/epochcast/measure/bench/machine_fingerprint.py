@@ -18,6 +18,7 @@ from epochcast.base.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.host_device import detect_host
 from epochcast.measure.bench.measurements import MeasuredMachine
+from epochcast.measure.bench.torch_device import device_type
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu", "keras", "numpy", "torchvision", "timm", "transformers")
 _NOT_IN_ID = frozenset({"clock_hertz", "memory_bytes", "host"})
@@ -29,7 +30,7 @@ DEFAULT_CACHE_BYTES = 32 * 2**20
 def machine(device: str = "cpu", threads: int | None = None) -> MeasuredMachine:
     """This machine, for measurements on `device` with so many threads of torch."""
     facts = host_facts() | {"device": device, "threads": threads, **library_versions()}
-    if device.startswith("cuda"):
+    if device_type(device) == "cuda":
         facts |= _cuda_facts(device)
     identity = {key: value for key, value in facts.items() if key not in _NOT_IN_ID}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()

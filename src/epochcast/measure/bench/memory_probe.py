@@ -6,14 +6,16 @@ allocator's own counter is read (reserved bytes, as in the thesis); elsewhere ev
 profiler reports is summed. The processor has neither workspaces nor a context, so its X is lower than a GPU's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from epochcast.decide.advise.thesis_rule import PROBE_BATCHES, Coefficients
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.capture.torch.traceback_notes import explained
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, MissingExtra, UnknownName
-from epochcast.measure.bench.subprocess_bench import is_own_code, probed_apart
+from epochcast.measure.bench.subprocess_bench import is_user_code, probed_apart
 
 if TYPE_CHECKING:
     from epochcast.measure.bench.bench_networks import BenchNetwork
@@ -27,10 +29,23 @@ class Probe:
     coefficients: Coefficients
     counter: str
 
-    def as_dict(self, memory_bytes: float) -> dict[str, object]:
-        """Under `probe` in the JSON: the coefficients and the largest batch that fits in `memory_bytes`."""
-        max_batch = self.coefficients.largest_batch(memory_bytes)
-        return {"counter": self.counter, "max_batch": max_batch, **self.coefficients.as_dict()}
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer(AnswerRecord):
+    """Under `probe` in the JSON: the coefficients, and the largest batch that fits in the memory of a device."""
+
+    probe: Probe
+    memory_bytes: float
+
+    @property
+    def max_batch(self) -> int:
+        """The largest batch that fits."""
+        return self.probe.coefficients.largest_batch(self.memory_bytes)
+
+    json_paths: ClassVar[Mapping[str, str]] = {
+        **paths("max_batch", counter="probe.counter"),
+        **{key: f"probe.coefficients.{path}" for key, path in Coefficients.json_paths.items()},
+    }
 
 
 def probe_memory(
@@ -41,7 +56,7 @@ def probe_memory(
     batches: tuple[int, int] = PROBE_BATCHES,
 ) -> Probe:
     """Run the model's real step at two batches; the user's code (`file.py:factory`) runs in a process of its own."""
-    if isinstance(reference, str) and is_own_code(reference):
+    if isinstance(reference, str) and is_user_code(reference):
         return probed_apart(reference, input_shape, optimizer, batches)
     return probe_here(reference, input_shape, optimizer=optimizer, batches=batches)
 

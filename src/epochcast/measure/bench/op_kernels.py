@@ -344,9 +344,9 @@ def _(kind: Loss, op: Op) -> Kernel:
         rows, dtype = prod(shape[:-1]), torch_dtype(op.output.dtype.value)
 
         def backward(x: Tensors, _: Tensors) -> object:
-            one = filled(1.0, (), x[0].device, dtype)
+            unit = filled(1.0, (), x[0].device, dtype)
             scores = filled(0.0, (1,), x[0].device, dtype).expand(rows, classes)  # read for its shape
-            return aten.nll_loss_backward(one, scores, x[0].reshape(-1), None, 1, -100, one)
+            return aten.nll_loss_backward(unit, scores, x[0].reshape(-1), None, 1, -100, unit)
 
         return backward
     if kind.function == "mse":

@@ -11,7 +11,7 @@ only where they would be in a network.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from math import ceil, log, prod
 from random import Random
@@ -33,6 +33,7 @@ from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.op_kernels import kernel, torch_dtype
 from epochcast.measure.bench.random_shapes import OpLimits, draw
 from epochcast.measure.bench.timing import sample_on, time_executions
+from epochcast.measure.bench.torch_device import device_type
 
 DRAWS = 1200
 OP_LIMIT_SECONDS = 0.4
@@ -64,7 +65,7 @@ CLASS_SHARE: dict[OpClass, float] = {
 
 def questions(device: str, seed: int = 0, draws: int = DRAWS, dtypes: Sequence[DType] = ()) -> list[BenchQuestion]:
     """All ops of a campaign, the most informative first."""
-    shares = DTYPE_SHARE.get(device.partition(":")[0], EVERY_DTYPE)
+    shares = DTYPE_SHARE.get(device_type(device), EVERY_DTYPE)
     dtype_shares = {dtype: shares.get(dtype, 1.0) for dtype in dtypes} if dtypes else shares
     groups: dict[tuple[OpClass, str, DType], dict[Op, list[float]]] = {}
     for dtype, share in dtype_shares.items():
@@ -102,7 +103,7 @@ def question_of(op: Op, device: str) -> BenchQuestion:
 
 def limits_on(device: str) -> OpLimits:
     """The largest op to measure on a device: a part of its memory, and a short time at its peak speed."""
-    if device.startswith("cuda"):
+    if device_type(device) == "cuda":
         return OpLimits(flops=1e12, bytes=torch.cuda.get_device_properties(device).total_memory / 16)
     try:
         host = detect_host()
@@ -193,10 +194,6 @@ def _values(tensor: Tensor, bound: int, device: str) -> torch.Tensor:
     block = torch.randn(min(tensor.elements, 2**16), device=device, dtype=torch.float32).to(dtype)
     values = torch.empty(tensor.shape, dtype=dtype, device=device)
     flat = values.view(-1)
-    for begin in _steps(tensor.elements, len(block)):
+    for begin in range(0, tensor.elements, len(block) or 1):
         flat[begin : begin + len(block)] = block[: tensor.elements - begin]
     return values
-
-
-def _steps(size: int, step: int) -> Iterator[int]:
-    return iter(range(0, size, step)) if size else iter(())

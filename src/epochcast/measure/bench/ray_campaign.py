@@ -28,6 +28,7 @@ from epochcast.measure.bench import campaign
 from epochcast.measure.bench.campaign import BenchQuestion, Engine
 from epochcast.measure.bench.machine_fingerprint import machine
 from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
+from epochcast.measure.bench.torch_device import device_type
 
 Measure = Callable[[BenchQuestion], Measurement]
 Slots = Callable[[str, Mapping[str, float]], "list[_Slot]"]
@@ -53,7 +54,7 @@ def fleet(
 ) -> Iterator[Engine]:
     """An engine for `campaign.run` on the cluster at `address`; `whole_nodes` for questions that use a whole node."""
     ray = _connected(address)
-    slots_of = _gpus if device.startswith("cuda") and not whole_nodes else _whole_node
+    slots_of = _gpus if device_type(device) == "cuda" and not whole_nodes else _whole_node
     end = inf if budget_seconds is None else perf_counter() + budget_seconds
     try:
         yield lambda questions: _Campaign(ray, device, slots_of, measure, end).answers(questions)

@@ -26,16 +26,16 @@ _REFERENCES = ("model", "data", "loader")
 _HOST = "epochcast.measure.bench.subprocess_bench_host"
 
 
-def is_own_code(reference: object) -> bool:
+def is_user_code(reference: object) -> bool:
     """Whether a reference, like file.py:factory, names code of the user's."""
     if not isinstance(reference, str) or ":" not in reference:
         return False
     return reference.partition(":")[0] not in LIBRARIES and reference.partition(".")[0] != OURS
 
 
-def own_code_of(question: "BenchQuestion") -> tuple[str, ...]:
+def user_code_of(question: "BenchQuestion") -> tuple[str, ...]:
     """References to the user's code that the answer to a question would run."""
-    return tuple(str(question.ask[key]) for key in _REFERENCES if is_own_code(question.ask.get(key)))
+    return tuple(str(question.ask[key]) for key in _REFERENCES if is_user_code(question.ask.get(key)))
 
 
 class MeasuringProcess:
@@ -62,7 +62,7 @@ class MeasuringProcess:
 
 def measured_apart(question: "BenchQuestion", process: MeasuringProcess) -> Measurement:
     """The row of a question that runs the user's code."""
-    row = process.ask(own_code_of(question), {"question": asdict(question)})
+    row = process.ask(user_code_of(question), {"question": asdict(question)})
     return Measurement(**{**row, "machine": MeasuredMachine(**row["machine"])})
 
 
@@ -70,7 +70,7 @@ def loader_measured_apart(reference: str) -> "LoaderMeasurement":
     """The loader that the user's code makes, timed."""
     from epochcast.measure.bench.loader_bench import LoaderMeasurement
 
-    fields = _asked_once(reference, {"loader": {"reference": reference}})
+    fields = _single_answer(reference, {"loader": {"reference": reference}})
     return LoaderMeasurement(**{**fields, "samples_seconds": tuple(fields["samples_seconds"])})
 
 
@@ -82,14 +82,14 @@ def probed_apart(
     from epochcast.measure.bench.memory_probe import Probe
 
     ask = {"reference": reference, "input_shape": input_shape, "optimizer": optimizer, "batches": batches}
-    fields = _asked_once(reference, {"probe": ask})
-    found = fields["coefficients"]
+    fields = _single_answer(reference, {"probe": ask})
+    coefficients = fields["coefficients"]
     for name in ("batches", "memory_bytes"):
-        found[name] = tuple(found[name])
-    return Probe(Coefficients(**found), fields["counter"])
+        coefficients[name] = tuple(coefficients[name])
+    return Probe(Coefficients(**coefficients), fields["counter"])
 
 
-def _asked_once(reference: str, request: Mapping[str, Any]) -> Any:
+def _single_answer(reference: str, request: Mapping[str, Any]) -> Any:
     process = MeasuringProcess()
     try:
         return process.ask((reference,), request)

@@ -14,10 +14,10 @@ from epochcast.measure.bench.campaign import BenchQuestion, measured_here
 class BenchHost:
     """Measures for one reference to the user's code."""
 
-    def __init__(self, asked: Mapping[str, Any]) -> None:
-        self._reference: str = asked["reference"]
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._reference: str = request["reference"]
         become_program(self._reference)
-        _set_threads(asked["threads"])
+        _set_threads(request["threads"])
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """By the one key of the request."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from epochcast.measure.bench.machine_fingerprint import processor_ticks, steal_fraction
+from epochcast.measure.bench.torch_device import device_type
 
 SAMPLE_SECONDS = 1e-4
 TOLERANCE = 0.02
@@ -102,7 +103,7 @@ def host_sample(execute: Callable[[], object], count: int) -> float:
 
 def sample_on(device: str) -> Sample:
     """The clock of a torch device: events on CUDA and ROCm, the host's clock with a synchronisation on MPS."""
-    match device.partition(":")[0]:
+    match device_type(device):
         case "cuda":
             return _cuda_sample
         case "mps":

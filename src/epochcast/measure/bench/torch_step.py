@@ -20,6 +20,7 @@ from epochcast.describe.graph.precision import Precision
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
 from epochcast.measure.bench.bench_networks import BenchNetwork, module_and_inputs
+from epochcast.measure.bench.torch_device import device_type
 
 # The first allocates gradients and optimizer state; from the second on all steps are alike.
 WARM_UP_STEPS = 2
@@ -84,12 +85,12 @@ class TorchStep:
     def _autocast(self) -> AbstractContextManager[Any]:
         if not self.recipe.precision_rules.is_autocast:
             return nullcontext()
-        return torch.autocast(self.device.partition(":")[0], torch_precision(self.recipe.precision_rules))
+        return torch.autocast(device_type(self.device), torch_precision(self.recipe.precision_rules))
 
     def _loss(self, result: Any, targets: torch.Tensor | None) -> torch.Tensor:
-        own = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
-        if isinstance(own, torch.Tensor):
-            return own
+        model_loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+        if isinstance(model_loss, torch.Tensor):
+            return model_loss
         scores = [t for _, t in tensors_in(result) if t.requires_grad]
         if not scores:
             raise BadInput("no output of the model can be trained")
@@ -102,7 +103,7 @@ class TorchStep:
 
     def peak_bytes(self) -> int:
         """The peak memory of one step."""
-        if self.device.startswith("cuda"):
+        if device_type(self.device) == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
             self()
             torch.cuda.synchronize(self.device)

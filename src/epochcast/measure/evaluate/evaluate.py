@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from epochcast.base.frames import as_pandas
+from epochcast.base.record import Record, record_fields
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware.catalogue import find_device
 from epochcast.measure.evaluate.predicted import Predicted, Progress
@@ -33,8 +35,16 @@ if TYPE_CHECKING:
     from epochcast.measure.evaluate.given_single import SingleSteps
 
 
+@dataclass(frozen=True, slots=True)
+class NoteCount(Record):
+    """What was assumed to answer so many rows."""
+
+    note: str
+    rows: int
+
+
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(AnswerRecord):
     """Predicted and measured seconds of every row; `by` names the columns to group by."""
 
     kind: str
@@ -75,16 +85,20 @@ class Evaluation:
         """The scores of each group of `by`, its values joined by " / "; the largest group first."""
         return grouped_scores(self.rows.lazy(), [by_column(name) for name in self.by]) if self.by else {}
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON contract of `epochcast evaluate`."""
-        total = self.scores.as_dict()
-        return {
-            **total,
-            "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.rows.failures()],
-            "refusals": [refusal.as_dict() for refusal in self.refusals],
-            "notes": [{"note": note, "rows": rows} for note, rows in self.notes.items()],
-            "groups": {name: group.as_dict() for name, group in self.groups().items()},
-        }
+    @property
+    def note_counts(self) -> tuple[NoteCount, ...]:
+        """The notes as the JSON form has them."""
+        return tuple(NoteCount(note, rows) for note, rows in self.notes.items())
+
+    @property
+    def group_scores(self) -> dict[str, Scores]:
+        """The groups as the JSON form has them."""
+        return self.groups()
+
+    json_paths: ClassVar[Mapping[str, str]] = {
+        **{name: f"scores.{name}" for name in record_fields(Scores)},
+        **paths("refusals", failed="failures", notes="note_counts", groups="group_scores"),
+    }
 
     def frame(self) -> "DataFrame":
         """A row for each row of the table that was forecast or failed: measured, predicted, error or reason."""
@@ -151,10 +165,10 @@ def evaluate(
         report = None if progress is None else _counted_on(progress, len(rows))
         part = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
         rows.add(scored(part, chunk, by, len(rows)), part.notes)
-    found = Evaluation(kind, rows, tuple(by))
-    if given_single and not rows.numbers("is_forecast").any() and not found.failures:
+    evaluation = Evaluation(kind, rows, tuple(by))
+    if given_single and not rows.numbers("is_forecast").any() and not evaluation.failures:
         raise BadInput("given_single needs runs on several GPUs; no row of this table is one")
-    return found
+    return evaluation
 
 
 def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":

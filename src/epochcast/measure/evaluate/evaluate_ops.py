@@ -19,9 +19,11 @@ from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.scores import Array
 from epochcast.measure.tables.row_errors import FailedRow, InvalidCell
 from epochcast.measure.tables.typed_columns import typed
+from epochcast.predict.cost.calibrated import Calibrated
 from epochcast.predict.cost.cost_model import CostModel
+from epochcast.predict.cost.cost_models import Shipped
 from epochcast.predict.cost.launch import launch_seconds
-from epochcast.predict.cost.learned import load_learned
+from epochcast.predict.cost.learned import Learned, load_learned
 from epochcast.predict.cost.software_setting import SoftwareSetting
 
 SIZES = (
@@ -101,7 +103,7 @@ def _fill(
         floor[:] = launch_seconds(device)
     seconds = (costs.mid**FLOOR_POWER + floor**FLOOR_POWER) ** (1 / FLOOR_POWER)
     below, above = costs.low / costs.mid, costs.high / costs.mid
-    if cost_model.name.startswith("learned"):  # single ops vary more than steps, in which errors cancel
+    if _is_learned(cost_model):  # single ops vary more than steps, in which errors cancel
         alone = load_learned().alone(columns, device, setting)
         below, above = np.fmin(below, alone.low / alone.mid), np.fmax(above, alone.high / alone.mid)
         is_short = costs.mid < SHORT_CALLS * floor
@@ -111,6 +113,12 @@ def _fill(
         end[row_indices[is_good]] = values
     for row_index in row_indices[is_good][np.isnan(costs.mid)]:
         add_failure(FailedRow(int(row_index), "op", f"{cost_model.name} has no forecast for it"))
+
+
+def _is_learned(cost_model: CostModel) -> bool:
+    """Whether it answers by the learned model, calibrated or not."""
+    base = cost_model.base if isinstance(cost_model, Calibrated) else cost_model
+    return isinstance(base, Shipped | Learned)
 
 
 def _error(row: tuple[object, ...]) -> EpochcastError | None:

@@ -90,7 +90,7 @@ def forecast_runs(
     }
     is_forecast = ~np.isnan(mid)
     notes = Counter(note for run in runs if is_forecast[run.row_index] for note in run.notes)
-    in_order = tuple(sorted(failures, key=_row_index))
+    in_order = tuple(sorted(failures, key=lambda failure: failure.row_index))
     parts = {"exposed_comm": exchange, "host": host}
     return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()), parts)
 
@@ -101,10 +101,6 @@ def _is_on_several(row: dict[str, Any]) -> bool:
         return (count(row, "gpus") or 1) > 1
     except EpochcastError:
         return True
-
-
-def _row_index(failure: FailedRow) -> int:
-    return failure.row_index
 
 
 def _device(row: dict[str, Any]) -> str:
@@ -171,10 +167,10 @@ def forecast_group(
             *(FailedRow.because(run.row_index, run.model, error) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
-    known: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
+    steps: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
     for run in runs:
         try:
-            seconds, parts = known.get(_asked(run, singles or {}), partial(_step, run, session, singles or {}))
+            seconds, parts = steps.get(_step_key(run, singles or {}), partial(_step, run, session, singles or {}))
             forecasts.append(RunForecast(run.row_index, seconds, parts))
         except EpochcastError as error:
             failures.append(FailedRow.because(run.row_index, run.model, error))
@@ -183,7 +179,7 @@ def forecast_group(
     return forecasts, failures
 
 
-def _asked(run: MeasuredRun, singles: Mapping[int, MeasuredSingle]) -> Hashable:
+def _step_key(run: MeasuredRun, singles: Mapping[int, MeasuredSingle]) -> Hashable:
     """What a forecast depends on: rows that repeat a measurement repeat no forecast."""
     return replace(run, row_index=0, step_seconds=1.0, notes=()), singles.get(run.row_index)
 
@@ -195,8 +191,8 @@ def _step(
     single = singles.get(run.row_index)
     if single is not None:
         return given_step(run, session, single), None
-    found = forecast_job(run.job, run_placement(run), session, step_only=True)
-    return found.step_seconds, found.step_parts
+    forecast = forecast_job(run.job, run_placement(run), session, step_only=True)
+    return forecast.step_seconds, forecast.step_parts
 
 
 def _bare_group(

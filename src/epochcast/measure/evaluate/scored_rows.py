@@ -146,8 +146,8 @@ class ScoredRows:
             ((mid - measured).abs() / measured).alias("ape"),
             pl.when("is_forecast").then(inside).alias("inside"),
         )
-        own = [name for schema in self._schemas for name in schema if not name.startswith("by:")]
-        shown = [name for name in dict.fromkeys(own) if name not in ("is_forecast", *FAILURE)]
+        present = {name for schema in self._schemas for name in schema}
+        shown = [name for name in ("row", *LABELS, *ROW_COLUMNS, *SECONDS) if name in present]
         frame: LazyFrame = rows.select(*shown, "ape", "inside", "reason").with_columns(
             pl.col(*SECONDS, "ape").fill_nan(None)
         )

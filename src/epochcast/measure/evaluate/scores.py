@@ -66,7 +66,7 @@ def grouped_scores(rows: "LazyFrame", keys: Sequence[str]) -> dict[str, Scores]:
     chosen, failed = pl.col("is_forecast"), pl.col("reason").is_not_null() & ~pl.col("is_forecast")
     # Words by number: tables of millions of rows have few different ones.
     words = [name for name, dtype in rows.collect_schema().items() if name in keys and dtype == pl.String]
-    found = (
+    figures = (
         rows.filter(chosen | failed)
         .select(
             pl.col(*keys),
@@ -90,7 +90,7 @@ def grouped_scores(rows: "LazyFrame", keys: Sequence[str]) -> dict[str, Scores]:
         .collect()
     )
     groups: dict[str, Scores] = {}
-    for row in found.to_dicts():
+    for row in figures.to_dicts():
         name = SEPARATOR.join("" if value is None else str(value) for value in (row.pop(key) for key in keys))
         groups[name] = Scores(**row)
     return dict(sorted(groups.items(), key=lambda group: (-group[1].n, group[0])))

@@ -30,16 +30,16 @@ class ScoringProfile:
 
     def applied(self, runs: list[MeasuredRun]) -> tuple[list[MeasuredRun], list[FailedRow]]:
         """The runs as the profile answers them, and those that it cannot."""
-        taken, failures = [], []
+        scored_runs, failures = [], []
         for run in runs:
             if run.device.name != self.device and self.only_this_device:
                 error = OtherProfileDevice(self.device, run.device.name)
                 failures.append(FailedRow.because(run.row_index, run.model, error))
             elif run.device.name == self.device and self.launch_seconds is not None:
-                taken.append(replace(run, device=replace(run.device, launch_seconds=self.launch_seconds)))
+                scored_runs.append(replace(run, device=replace(run.device, launch_seconds=self.launch_seconds)))
             else:
-                taken.append(run)
-        return taken, failures
+                scored_runs.append(run)
+        return scored_runs, failures
 
 
 def scoring_profile(path: Path, model: CostModel) -> ScoringProfile:

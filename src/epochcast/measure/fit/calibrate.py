@@ -20,11 +20,13 @@ interval before / 1.645 and ν = 5, the weight of the prior in rows; the spread 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
+from epochcast.base.record import HIDDEN, Record
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.graph.precision import PRECISIONS, SINGLE_ROUNDED, find_precision
 from epochcast.describe.graph.trace import CLASSES
 from epochcast.errors import BadInput
@@ -61,17 +63,34 @@ LEAST_GAIN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleCorrection:
+class ScaleCorrection(Record):
     """A fitted correction of the model, with its error on all rows and on rows that were left out of the fit."""
 
     name: str
-    factors: tuple[float, ...]
+    factors: tuple[float, ...] = field(metadata=HIDDEN)
     mape: float
     loo_mape: float
 
 
+@dataclass(frozen=True, slots=True)
+class CorrectedError(Record):
+    """Mean absolute percentage errors without correction, with the chosen one, and on rows left out of its fit."""
+
+    before: float
+    after: float
+    leave_one_out: float
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedSpread(Record):
+    """Factors low and high of the 90 % interval of a step, before and after."""
+
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(AnswerRecord):
     """The result: all corrections, the chosen one, its profile, and the interval before."""
 
     device: Device
@@ -87,25 +106,27 @@ class Calibration:
         """The model without correction."""
         return self.corrections[0]
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON answer of `epochcast calibrate`."""
-        spread = self.profile.step_spread or self.before_spread
-        return {
-            "device": self.device.name,
-            "rows": self.profile.rows,
-            "precisions": list(self.profile.precisions),
-            "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.failures],
-            "chosen": self.chosen.name,
-            "candidates": [{"name": c.name, "mape": c.mape, "loo_mape": c.loo_mape} for c in self.corrections],
-            "compute_factor": self.profile.compute_factor,
-            "memory_factor": self.profile.memory_factor,
-            "class_factor": dict(self.profile.class_factor),
-            "launch_seconds": self.profile.launch_seconds,
-            "gemm_fraction": dict(self.profile.gemm_fraction),
-            "mape": {"before": self.before.mape, "after": self.chosen.mape, "leave_one_out": self.chosen.loo_mape},
-            "interval": {"before": list(self.before_spread), "after": list(spread)},
-            "notes": list(self.notes),
-        }
+    @property
+    def mape(self) -> CorrectedError:
+        """Its errors, before and after."""
+        return CorrectedError(self.before.mape, self.chosen.mape, self.chosen.loo_mape)
+
+    @property
+    def interval(self) -> CorrectedSpread:
+        """The interval of a step, before and after."""
+        return CorrectedSpread(self.before_spread, self.profile.step_spread or self.before_spread)
+
+    json_paths: ClassVar[Mapping[str, str]] = {
+        **paths("mape", "interval", "notes", device="device.name", chosen="chosen.name"),
+        **paths(failed="failures", candidates="corrections"),
+        **{
+            name: f"profile.{name}"
+            for name in (
+                *("rows", "precisions", "launch_seconds", "gemm_fraction"),
+                *("compute_factor", "memory_factor", "class_factor"),
+            )
+        },
+    }
 
 
 def calibrate(
@@ -177,9 +198,9 @@ def _class_factors(by_kind: Sequence[float]) -> dict[str, float]:
 def _precisions(runs: list[MeasuredRun], failures: list[FailedRow], gemm: Product | None) -> tuple[str, ...]:
     """What was measured, in the order of the table."""
     failed = {failure.row_index for failure in failures}
-    kept = [run for run in runs if run.row_index not in failed]
+    forecast_runs = [run for run in runs if run.row_index not in failed]
     # fp32 of a framework that rounds all products is tf32
-    names = [SINGLE_ROUNDED if run.recipe.precision == SINGLE_ROUNDED else run.job.precision for run in kept]
+    names = [SINGLE_ROUNDED if run.recipe.precision == SINGLE_ROUNDED else run.job.precision for run in forecast_runs]
     return tuple(dict.fromkeys([*names, *([gemm.precision] if gemm is not None else [])]))
 
 

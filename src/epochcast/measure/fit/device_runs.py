@@ -21,7 +21,7 @@ MOST_KEPT = 10_000
 
 
 @dataclass
-class _Kept:
+class _Sample:
     """Runs evenly spread over those that were added, and how many those were."""
 
     runs: list[MeasuredRun] = field(default_factory=list)
@@ -42,16 +42,16 @@ def device_runs(
     """The runs on this device (in this precision), at most `MOST_ROWS` of them, evenly spread over the table, and the
     first `MOST_KEPT` rows that cannot be read.
     """
-    kept, others, precisions, reason = _Kept(), set[str](), set[str](), "the table is empty"
+    sample, others, precisions, reason = _Sample(), set[str](), set[str](), "the table is empty"
     all_rows, start = iter(rows), 0
     unread: list[FailedRow] = []
     while piece := list(islice(all_rows, CHUNK_ROWS)):
         runs, failures = read_runs(piece, own_device=device, allow_code=allow_code)
         reason = failures[0].reason if failures and start == 0 else reason
         unread += [
-            replace(one, row_index=one.row_index + start)
-            for one in failures[: MOST_KEPT - len(unread)]
-            if not _names_another(piece[one.row_index], device)
+            replace(failure, row_index=failure.row_index + start)
+            for failure in failures[: MOST_KEPT - len(unread)]
+            if not _names_another(piece[failure.row_index], device)
         ]
         for run in runs:
             if run.device.name != device.name:
@@ -59,20 +59,20 @@ def device_runs(
                 continue
             precisions.add(run.job.precision)
             if precision in (None, run.job.precision):
-                kept.add(replace(run, row_index=run.row_index + start))
+                sample.add(replace(run, row_index=run.row_index + start))
         start += len(piece)
-    found = ", ".join(sorted(precisions))
+    precision_names = ", ".join(sorted(precisions))
     if not precisions:
-        said = f"the table has {', '.join(sorted(others))}" if others else reason
-        raise BadInput(f"no row of {device.name} can be used: {said}")
-    if not kept.runs:
-        raise BadInput(f"no run of {device.name} is in {precision}: the table has {found}")
+        reason = f"the table has {', '.join(sorted(others))}" if others else reason
+        raise BadInput(f"no row of {device.name} can be used: {reason}")
+    if not sample.runs:
+        raise BadInput(f"no run of {device.name} is in {precision}: the table has {precision_names}")
     if precision is None and len(precisions) > 1:
-        notes.append(f"runs in {found} are fitted together; `precision` keeps one of them")
-    if kept.count <= MOST_ROWS:
-        return kept.runs, unread
-    notes.append(f"{MOST_ROWS} of {kept.count} rows are used, evenly spread over the table")
-    return [kept.runs[i] for i in np.linspace(0, len(kept.runs) - 1, MOST_ROWS).round().astype(int)], unread
+        notes.append(f"runs in {precision_names} are fitted together; `precision` keeps one of them")
+    if sample.count <= MOST_ROWS:
+        return sample.runs, unread
+    notes.append(f"{MOST_ROWS} of {sample.count} rows are used, evenly spread over the table")
+    return [sample.runs[i] for i in np.linspace(0, len(sample.runs) - 1, MOST_ROWS).round().astype(int)], unread
 
 
 def _names_another(row: dict[str, Any], device: Device) -> bool:

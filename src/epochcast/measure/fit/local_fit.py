@@ -11,13 +11,15 @@ kernel:
 Seconds are the tenth percentiles of the repeats: the machine without disturbance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from epochcast.base.record import Record
+from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import View
 from epochcast.describe.graph.serialization import check_operands, ops_from_json
@@ -27,8 +29,9 @@ from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.host_device import detect_host
 from epochcast.hardware.link import Link
-from epochcast.measure.bench.link_fit import asked, link_fits
+from epochcast.measure.bench.link_fit import collective_of, link_fits
 from epochcast.measure.bench.measurements import MeasuredMachine, Measurement, read
+from epochcast.measure.bench.torch_device import device_type
 from epochcast.measure.fit.local_steps import fit_steps
 from epochcast.predict.cost.gaussian import Array, CostKernel, CostProcess
 from epochcast.predict.cost.local_model import ALL, FEATURES, CostLine, Key, Local, MeasuredClass, coordinates, keys
@@ -43,8 +46,16 @@ OUTLIER_DEVIATIONS = 2.5
 Progress = Callable[[float], None]
 
 
+@dataclass(frozen=True, slots=True)
+class FittedLink(Record):
+    """The line through measured collectives: latency and bandwidth."""
+
+    latency_seconds: float
+    bytes_per_second: float
+
+
 @dataclass(frozen=True)
-class FittedDevice:
+class FittedDevice(AnswerRecord):
     """The model, its errors on ops and steps that were left out of the fit, and the rows that were not used."""
 
     model: Local
@@ -56,26 +67,28 @@ class FittedDevice:
     unused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, object]:
-        """The figures of the JSON answer."""
-        return {
-            "device": self.model.device,
-            "ops": self.ops,
-            "steps": self.steps,
-            "collectives": self.collectives,
-            "groups": len(self.model.groups) - 1,
-            "op_median_ape_left_out": self.op_error,
-            "step_mape_left_out": self.step_error,
-            "frameworks": sorted(self.model.corrections),
-            "link": None
-            if self.model.link is None
-            else {
-                "latency_seconds": self.model.link.latency_seconds,
-                "bytes_per_second": self.model.link.bandwidth_bytes_per_second,
-            },
-            "unused": list(self.unused),
-            "warnings": list(self.warnings),
-        }
+    @property
+    def groups(self) -> int:
+        """Op classes with a fit of their own."""
+        return len(self.model.groups) - 1
+
+    @property
+    def frameworks(self) -> list[str]:
+        """Those whose steps were measured."""
+        return sorted(self.model.corrections)
+
+    @property
+    def link(self) -> FittedLink | None:
+        """The measured link."""
+        link = self.model.link
+        return None if link is None else FittedLink(link.latency_seconds, link.bandwidth_bytes_per_second)
+
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        *("ops", "steps", "collectives", "groups", "frameworks", "link", "unused", "warnings"),
+        device="model.device",
+        op_median_ape_left_out="op_error",
+        step_mape_left_out="step_error",
+    )
 
 
 def fit_files(
@@ -93,9 +106,9 @@ def fit_local(
 ) -> FittedDevice:
     """The model of the device with the most measured ops; rows of other machines are listed as unused."""
     progress = progress or (lambda _: None)
-    machine, own, unused = _most_measured_machine(rows)
+    machine, of_machine, unused = _most_measured_machine(rows)
     device = device_of(machine)
-    ops, seconds, noises = _op_rows(own, unused)
+    ops, seconds, noises = _op_rows(of_machine, unused)
     if len(ops) < LEAST_OPS:
         raise BadInput(
             f"{len(ops)} measured ops are too few for a profile, which needs at least {LEAST_OPS}: "
@@ -105,10 +118,10 @@ def fit_local(
     lines = _lines(columns, seconds, device)
     progress(0.1)
     kernel, groups, op_error = _processes(columns, seconds, noises, lines, lambda part: progress(0.1 + 0.6 * part))
-    link = _link(own, unused)
+    link = _link(of_machine, unused)
     uncorrected = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
-    steps = fit_steps(own, uncorrected, device, lambda part: progress(0.7 + 0.3 * part), allow_code)
-    collectives = sum(row.kind == "collective" for row in own)
+    steps = fit_steps(of_machine, uncorrected, device, lambda part: progress(0.7 + 0.3 * part), allow_code)
+    collectives = sum(row.kind == "collective" for row in of_machine)
     counts = {"ops": len(ops), "steps": steps.rows, "collectives": collectives}
     sources = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     model = replace(uncorrected, corrections=steps.corrections, source=f"epochcast fit: {sources}")
@@ -117,7 +130,7 @@ def fit_local(
 
 def device_of(machine: MeasuredMachine) -> Device:
     """The device of a machine's rows: its processors, or its GPU."""
-    if str(machine.facts.get("device", "cpu")).startswith("cuda"):
+    if device_type(str(machine.facts.get("device", "cpu"))) == "cuda":
         return find_device(str(machine.facts["gpu"]))
     host = detect_host()
     measured_cpu = machine.facts.get("cpu")
@@ -145,23 +158,23 @@ def _most_measured_machine(rows: Sequence[Measurement]) -> tuple[MeasuredMachine
         raise BadInput("no measured op in these files; measure some with: epochcast bench ops")
     machine_id = max(counts, key=lambda machine: counts[machine])
     machine = next(row.machine for row in succeeded if row.machine.id == machine_id)
-    own = [
+    of_machine = [
         row
         for row in succeeded
         if row.machine.id == machine_id or (row.kind != "op" and _is_same_hardware(row.machine, machine))
     ]
     unused = []
-    if len(own) < len(succeeded):
-        unused.append(f"{len(succeeded) - len(own)} rows of other machines")
+    if len(of_machine) < len(succeeded):
+        unused.append(f"{len(succeeded) - len(of_machine)} rows of other machines")
     if len(succeeded) < len(rows):
         unused.append(f"{len(rows) - len(succeeded)} failed rows")
-    return machine, own, unused
+    return machine, of_machine, unused
 
 
-def _is_same_hardware(one: MeasuredMachine, other: MeasuredMachine) -> bool:
+def _is_same_hardware(first: MeasuredMachine, second: MeasuredMachine) -> bool:
     """Whether two fingerprints are of the same hardware; those of steps and collectives may differ in threads."""
     facts = ("cpu", "cores", "device", "gpu")
-    return all(one.facts.get(key) == other.facts.get(key) for key in facts)
+    return all(first.facts.get(key) == second.facts.get(key) for key in facts)
 
 
 def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], Array, Array]:
@@ -191,7 +204,7 @@ def _link(rows: Sequence[Measurement], unused: list[str]) -> Link | None:
     collectives = []
     for row in (row for row in rows if row.kind == "collective"):
         try:
-            asked(row)
+            collective_of(row)
             collectives.append(row)
         except EpochcastError as problem:
             unused.append(str(problem))

@@ -149,5 +149,5 @@ def product_pieces(product: Product, device: Device, model: CostModel) -> StepPi
     columns = product_columns((product.m, product.n, product.k), product.precision)
     costs = model.costs(columns, device, SoftwareSetting())
     spread = float(np.sqrt(costs.high[0] / costs.low[0]))
-    none, one = np.zeros(1), np.ones(1, dtype=bool)
-    return StepPieces(costs.mid, one, none, ~one, 1, 0.0, product.seconds, spread, op_kinds(columns))
+    zero, is_kernel = np.zeros(1), np.ones(1, dtype=bool)
+    return StepPieces(costs.mid, is_kernel, zero, ~is_kernel, 1, 0.0, product.seconds, spread, op_kinds(columns))

@@ -31,54 +31,54 @@ def number(row: Row, column: str) -> float | None:
     try:
         if isinstance(value, bool):
             raise ValueError
-        found = float(value)
+        number_value = float(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidCell(column, "a number", repr(text(row, column)[:60])) from None
-    if not isfinite(found):
+    if not isfinite(number_value):
         raise InvalidCell(column, "a finite number", value)
-    return found
+    return number_value
 
 
 def above_zero(row: Row, column: str) -> float | None:
     """A number above 0; None for an empty cell."""
-    found = number(row, column)
-    if found is not None and found <= 0:
-        raise InvalidCell(column, "above 0", f"{found:g}")
-    return found
+    value = number(row, column)
+    if value is not None and value <= 0:
+        raise InvalidCell(column, "above 0", f"{value:g}")
+    return value
 
 
 def needed(row: Row, column: str) -> float:
     """A number above 0 that a row cannot be without."""
-    found = above_zero(row, column)
-    if found is None:
+    value = above_zero(row, column)
+    if value is None:
         raise MissingCell(column)
-    return found
+    return value
 
 
 def count(row: Row, column: str) -> int | None:
     """A whole number, at least 1; None for an empty cell or 0, which tables write for "not used"."""
-    found = number(row, column)
-    if found is None or found == 0:
+    value = number(row, column)
+    if value is None or value == 0:
         return None
-    if found < 1 or found != int(found):
-        raise InvalidCell(column, "a whole number of at least 1", f"{found:g}")
-    if found > MOST_COUNT:
-        raise InvalidCell(column, f"at most {MOST_COUNT:,}", f"{found:g}")
-    return int(found)
+    if value < 1 or value != int(value):
+        raise InvalidCell(column, "a whole number of at least 1", f"{value:g}")
+    if value > MOST_COUNT:
+        raise InvalidCell(column, f"at most {MOST_COUNT:,}", f"{value:g}")
+    return int(value)
 
 
 def seconds(row: Row, column: str) -> float | None:
     """A measured time; None for an empty cell."""
-    found = above_zero(row, column)
-    if found is not None:
-        check_seconds(found, column)
-    return found
+    value = above_zero(row, column)
+    if value is not None:
+        check_seconds(value, column)
+    return value
 
 
-def check_seconds(found: float, column: str) -> None:
+def check_seconds(value: float, column: str) -> None:
     """Raise where a time was never measured: a picosecond, a thousand years."""
-    if not LEAST_SECONDS <= found <= MOST_SECONDS:
-        raise InvalidCell(column, f"between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds", f"{found:g}")
+    if not LEAST_SECONDS <= value <= MOST_SECONDS:
+        raise InvalidCell(column, f"between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds", f"{value:g}")
 
 
 def flag(row: Row, column: str) -> bool | None:

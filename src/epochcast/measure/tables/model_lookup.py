@@ -1,7 +1,7 @@
 """A model by the name that somebody else gave it: ResNet-50, meta-llama/Llama-2-7b, convnext_tiny.
 
 A name is looked for in the zoo as it is, then without its punctuation and the owner in front, then in torchvision and
-timm, if they are installed. A name that nobody has is left as it is: whoever looks for it says what is near.
+timm, if they are installed. An unknown name stays as it is; the error for it names the nearest.
 """
 
 import re
@@ -20,11 +20,11 @@ def squeezed(name: str) -> str:
 
 def by_squeezed(names: Iterable[str]) -> Mapping[str, str]:
     """Names by what is left of them without punctuation; those that are then the same are not there."""
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for name in names:
         key = squeezed(name)
-        found[key] = "" if key in found else name
-    return {key: name for key, name in found.items() if name}
+        by_key[key] = "" if key in by_key else name
+    return {key: name for key, name in by_key.items() if name}
 
 
 def reference_of(name: str) -> str:

@@ -4,21 +4,22 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
 
+from epochcast.base.record import Record, json_hidden, json_key
 from epochcast.errors import BadInput, EpochcastError, NoBuilder
 
 
 @dataclass(frozen=True, slots=True)
-class FailedRow:
+class FailedRow(Record):
     """A row that cannot be forecast, and why. Of its error the texts are kept: tables may have a million rows."""
 
-    row_index: int
+    row_index: int = field(metadata=json_key("row"))
     model: str
     reason: str
-    error_class: str = ""
-    about: str = ""
+    error_class: str = json_hidden(default="")
+    about: str = json_hidden(default="")
     """What the error is about: a name, a value, a column. Empty: the model."""
 
     @classmethod
@@ -43,8 +44,8 @@ class MissingCell(BadInput):
 class InvalidCell(BadInput):
     """A cell that holds no usable value."""
 
-    def __init__(self, column: str, allowed: str, given: object) -> None:
-        super().__init__(f"{column} must be {allowed}, got {given}")
+    def __init__(self, column: str, allowed: str, value: object) -> None:
+        super().__init__(f"{column} must be {allowed}, got {value}")
         self.column = column
 
     @property
@@ -56,8 +57,8 @@ class InvalidCell(BadInput):
 class UnknownUnit(BadInput):
     """A throughput in a unit that is not in the list."""
 
-    def __init__(self, unit: str, known: str) -> None:
-        super().__init__(f"the throughput counts {unit}; known: {known}")
+    def __init__(self, unit: str, known_units: str) -> None:
+        super().__init__(f"the throughput counts {unit}; known: {known_units}")
         self.unit = unit
 
     @property

@@ -70,9 +70,9 @@ def _held_optimizer(key: str) -> str | None:
 
 def named_precision(source: str, words: str) -> str:
     """The precision by our name; a word that is not listed is left to whoever knows precisions."""
-    own: Mapping[str, str] = row_names()["source_precision"].get(source, {})
-    if words in own:
-        return own[words]
+    by_words: Mapping[str, str] = row_names()["source_precision"].get(source, {})
+    if words in by_words:
+        return by_words[words]
     return listed("precision", words) or words
 
 
@@ -108,8 +108,8 @@ def named_unit(words: str) -> str:
     word = _PER_GPU.sub("", words.strip().casefold())
     unit = listed("unit", re.sub(r"(/|_per_| per )(s|sec|second)s?$", "", word))
     if unit is None:
-        known = ", ".join(sorted(row_names()["unit"]))
-        raise UnknownUnit(words, known)
+        known_units = ", ".join(sorted(row_names()["unit"]))
+        raise UnknownUnit(words, known_units)
     return unit
 
 

@@ -37,10 +37,10 @@ def run_layout(row: Mapping[str, Any]) -> RunLayout | None:
     gpus, note = count(row, "gpus") or 1, text(row, "note")
     degrees = {name.upper(): count(row, name) for name in _COLUMNS}
     if any(degrees.values()):
-        known = {name: degree for name, degree in degrees.items() if degree}
-        data = _data_ranks(row, known, gpus)
+        column_degrees = {name: degree for name, degree in degrees.items() if degree}
+        data = _data_ranks(row, column_degrees, gpus)
         rounds = _micro_batches(row, data)
-        return RunLayout(_column_strategy(row, known, data, rounds), rounds, None)
+        return RunLayout(_column_strategy(row, column_degrees, data, rounds), rounds, None)
     degrees_in_note = {name: int(degree) for name, degree in _DEGREE.findall(note)}
     if not degrees_in_note:
         _check_split(row, gpus)

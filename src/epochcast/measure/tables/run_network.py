@@ -75,8 +75,8 @@ def bare_network(model: str) -> NamedNetwork | None:
 def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> NamedNetwork:
     """By `detector_rows` for zoos of detectors, by the entry of the list, else by the name itself."""
     names = model_names()
-    own: Mapping[str, Any] = names.get("source", {}).get(source, {})
-    _check_possible(source, model, is_mapped=model in own)
+    entries: Mapping[str, Any] = names.get("source", {}).get(source, {})
+    _check_possible(source, model, is_mapped=model in entries)
     size = _row_size(row, batch_per_gpu)
     if source in FRAMEWORKS:
         detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
@@ -85,7 +85,7 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden"):
         return NamedNetwork(_decoder(row), size, _length(size), is_sized=True)
-    entry = own.get(model) or _entry(model)
+    entry = entries.get(model) or _entry(model)
     if entry is None:
         prefix = names["prefix"].get(source)
         reference = f"{prefix}:{model}" if prefix else reference_of(model)

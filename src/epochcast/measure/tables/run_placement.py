@@ -72,9 +72,9 @@ def strategy_of(run: MeasuredRun) -> str:
         # As many servers as nodes, each with a shard: a node sends and receives every shard once, as gradients become
         # ready, which are the bytes of an all-reduce in buckets. "parameter_server" is one server for all.
         return "horovod"
-    said = framework_strategy(run.framework)
-    if said is not None:
-        return said  # nn.DataParallel gathers on one GPU and sends from there
+    strategy = framework_strategy(run.framework)
+    if strategy is not None:
+        return strategy  # nn.DataParallel gathers on one GPU and sends from there
     if run.setting.framework == "tensorflow":
         # NVIDIA's own TensorFlow examples (NGC) use Horovod on one node, too.
         return "mirrored" if run.nodes == 1 and "ngc" not in run.framework else "horovod"

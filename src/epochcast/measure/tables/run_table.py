@@ -116,12 +116,12 @@ def read_runs(
     return runs, failures
 
 
-def _device(row: Row, source: str, own: Device | None) -> Device:
+def _device(row: Row, source: str, own_device: Device | None) -> Device:
     name = text(row, "device")
     if not name:
         raise MissingCell("device")
-    if own is not None and own.sheet and plain(name) in (plain(own.name), plain(own.sheet)):
-        return own
+    if own_device is not None and own_device.sheet and plain(name) in (plain(own_device.name), plain(own_device.sheet)):
+        return own_device
     return find_device(name, number(row, "device_memory_bytes"), source or None)
 
 

@@ -22,9 +22,9 @@ _NUMBERS = re.compile(r"(?:^|(?:torch|pytorch|tensorflow|tf)[ :=-])v?(\d+)\.(\d+
 
 def framework_version(source: str, framework: str, words: str) -> Version | None:
     """(major, minor) of the framework whose kernels ran; None where the row does not say."""
-    known = PYTORCH.get((source, words))
-    if known is not None:
-        return known
+    version = PYTORCH.get((source, words))
+    if version is not None:
+        return version
     lower = words.casefold()
     month = _MONTH.search(lower)
     if month is not None:

@@ -212,7 +212,7 @@ def _plain(column: Any) -> Any:
 def _quiet() -> Iterator[None]:
     """Without what polars' panics write to standard error themselves, past Python; the error says it in one line."""
     try:
-        kept = os.dup(2)
+        stderr = os.dup(2)
     except OSError:  # closed
         yield
         return
@@ -221,8 +221,8 @@ def _quiet() -> Iterator[None]:
         os.dup2(nowhere, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nowhere)
 
 

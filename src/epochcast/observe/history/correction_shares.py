@@ -27,30 +27,30 @@ MOST_ERROR = 1.0
 STRICT = 1e3
 
 
-def earned(known: LearningSet, each: Array) -> tuple[CorrectionShares, Array]:
+def earned(past: LearningSet, each: Array) -> tuple[CorrectionShares, Array]:
     """The shares of a model's sums upon physics, by what each said of rows that it had not seen; and what the mixture
     says of these rows.
     """
-    base, target = _base(known), np.log(known.target)
+    base, target = _base(past), np.log(past.target)
     sums, common = np.log(each) - base, float(np.median(target - base))
-    found = shares_of(np.vstack([np.full(len(base), common), sums]) + base - target)
-    shares = learned_from(tuple(map(float, found[1:])), known)
+    fractions = shares_of(np.vstack([np.full(len(base), common), sums]) + base - target)
+    shares = learned_from(tuple(map(float, fractions[1:])), past)
     return shares, np.exp(base + shares.mixed(sums, np.zeros(len(base), dtype=np.bool_)))
 
 
-def learned_from(values: tuple[float, ...], known: LearningSet) -> CorrectionShares:
+def learned_from(values: tuple[float, ...], past: LearningSet) -> CorrectionShares:
     """Shares of a model of these rows. That there is more of what only makes a job longer makes no row new, nor does
     what comes together in it for the first time.
     """
-    jobs = known.inputs
+    jobs = past.inputs
     seen = SeenColumns.of(jobs.only([name for name in jobs.columns if name not in GROWING]), has_pairs=False)
-    return CorrectionShares(values, float(np.median(np.log(known.target) - _base(known))), seen)
+    return CorrectionShares(values, float(np.median(np.log(past.target) - _base(past))), seen)
 
 
-def _base(known: LearningSet) -> Array:
-    if known.jobs.physics is None:
+def _base(past: LearningSet) -> Array:
+    if past.jobs.physics is None:
         raise BadInput("shares are those of corrections of physics, which every row needs")
-    return np.log(known.jobs.physics.values)
+    return np.log(past.jobs.physics.values)
 
 
 def shares_of(errors: Array) -> Array:
@@ -64,5 +64,5 @@ def shares_of(errors: Array) -> Array:
     pull, sure = np.sqrt(PRIOR_ROWS * square), STRICT * np.sqrt(errors.shape[1] * square)
     left = np.vstack([clipped.T, pull * np.eye(len(errors)), np.full((1, len(errors)), sure)])
     right = np.concatenate([np.zeros(errors.shape[1]), pull * prior, [sure]])
-    found, _ = nnls(left, right)
-    return np.asarray(found / found.sum())
+    weights, _ = nnls(left, right)
+    return np.asarray(weights / weights.sum())

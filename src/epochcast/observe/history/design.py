@@ -104,8 +104,8 @@ class Design(Record):
     def matrix(self, jobs: Jobs) -> Array:
         """A row per job, a column per term."""
         columns = [term.values(jobs, self.fills) for term in self.terms]
-        found = np.column_stack(columns) if columns else np.zeros((len(jobs), 0))
-        return np.asarray(np.clip(found, -1e30, 1e30), dtype=np.float64)
+        matrix = np.column_stack(columns) if columns else np.zeros((len(jobs), 0))
+        return np.asarray(np.clip(matrix, -1e30, 1e30), dtype=np.float64)
 
     def only(self, places: Iterable[int]) -> "Design":
         """The design of these terms."""
@@ -138,8 +138,8 @@ def design_of(
 
 
 def _plain(name: str, column: Array, logs: bool) -> Term:
-    known = column[~np.isnan(column)]
-    is_wide = len(known) > 0 and known.min() > 0 and known.max() > WIDE * known.min()
+    values = column[~np.isnan(column)]
+    is_wide = len(values) > 0 and values.min() > 0 and values.max() > WIDE * values.min()
     return Term(((name, 1),), is_log=logs and is_wide)
 
 
@@ -178,8 +178,8 @@ def _has_some(column: Array) -> bool:
 
 
 def _median(column: Array) -> float:
-    known = column[~np.isnan(column)]
-    return float(np.median(known)) if len(known) else 0.0
+    values = column[~np.isnan(column)]
+    return float(np.median(values)) if len(values) else 0.0
 
 
 def _levels(words: Sequence[str]) -> list[str]:

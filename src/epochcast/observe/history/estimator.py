@@ -17,8 +17,7 @@ from epochcast.errors import BadInput, UnknownOption
 from epochcast.observe.history.history_verbs import HistorySettings, fit, predict
 from epochcast.observe.history.job_table import Array
 from epochcast.observe.history.job_table_reader import read_frame
-from epochcast.observe.history.learner import Predictions
-from epochcast.observe.history.model_file import HistoryModel
+from epochcast.observe.history.model_file import HistoryModel, Predictions
 
 _NAMES = ("model", "target_name", "seed", "workers")
 

@@ -41,19 +41,20 @@ class Experience:
     def corrected(self, forecast: Forecast, options: Mapping[str, Any]) -> Corrected:
         """The target of the model for the job of a forecast."""
         model, name = self.model, self.model.target_name
-        seen = model.learned.seen
+        seen = model.seen
         frame = named(polars().DataFrame([row_of(forecast, options)], strict=False))
         jobs = with_devices(as_jobs(frame, categories_of=seen.levels, numbers_of=seen.ranges))
         jobs = replace(jobs.only(model.features), physics=_physics(forecast, name))
-        found = model.predict(jobs)
-        new = ", ".join(name for name in found.news[0] if name != NO_FORECAST)
+        predictions = model.predict(jobs)
+        new = ", ".join(name for name in predictions.news[0] if name != NO_FORECAST)
         notes = [f"your past jobs have no such {new}; the interval is wider for it"] if new else []
-        if NO_FORECAST in found.news[0]:
+        if NO_FORECAST in predictions.news[0]:
             notes.append("none of your past jobs could be forecast; how far they correct this one is unsure")
         missing = [column for column in model.features if column not in jobs.columns]
         if missing:
-            notes.append(f"history learned from columns that a forecast has not: {', '.join(missing)}")
-        value = Interval(float(found.low[0]), float(found.mid[0]), float(found.high[0]), model.learned.widths.coverage)
+            notes.append(f"a forecast lacks columns that history learned from: {', '.join(missing)}")
+        low, mid, high = (float(column[0]) for column in (predictions.low, predictions.mid, predictions.high))
+        value = Interval(low, mid, high, model.widths.coverage)
         return Corrected(name, value, tuple(notes))
 
 
@@ -64,7 +65,7 @@ def row_of(forecast: Forecast, options: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in options.items()
         if isinstance(value, str | int | float | bool) and name not in _OTHERWISE
     }
-    told = {
+    columns = {
         "model": forecast.model,
         "device": forecast.device,
         "gpus": forecast.gpus,
@@ -83,14 +84,14 @@ def row_of(forecast: Forecast, options: Mapping[str, Any]) -> dict[str, Any]:
         "parameters": forecast.parameters,
         "sequence_length": forecast.sequence_length,
     }
-    return {**plain, **{name: value for name, value in told.items() if value is not None}}
+    return {**plain, **{name: value for name, value in columns.items() if value is not None}}
 
 
 def _physics(forecast: Forecast, target_name: str) -> Physics:
     """The forecast itself, as `physics.physics_of` would have it."""
     if target_name == "peak_bytes":
         if forecast.peak_bytes is None:
-            raise BadInput("the past says peak_bytes, and the forecast has none")
+            raise BadInput("the history is of peak_bytes, and the forecast has none")
         return Physics(np.array([forecast.peak_bytes.mid]), np.array([FORECAST]), np.ones(1))
     step = forecast.step_seconds.mid
     parts = forecast.step_parts
@@ -99,7 +100,7 @@ def _physics(forecast: Forecast, target_name: str) -> Physics:
     steps = 1.0
     if target_name != "step_seconds":
         if forecast.samples is None:
-            raise BadInput(f"the past says {target_name}: say how much data there is (`samples` or `dataset`)")
+            raise BadInput(f"the history is of {target_name}: give `samples` or `dataset`")
         steps = forecast.samples / forecast.global_batch
         steps *= forecast.epochs if target_name == "total_seconds" else 1
     return Physics(np.array([step * steps]), np.array([FORECAST]), overheads, np.array([steps]))

@@ -13,9 +13,7 @@ them the middle counts, the median, as far as the sums do beside c:
 A target is a time or a size and so above 0: what a model of the target itself gives is at least `least`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from epochcast.base.record import Record, json_key
 from epochcast.errors import BadInput
 from epochcast.observe.history.design import Design
 from epochcast.observe.history.job_table import Array, Flags, Jobs
-from epochcast.observe.history.predictors import Predictor, predictor_from
+from epochcast.observe.history.predictors import Predictor
 from epochcast.observe.history.seen_columns import SeenColumns
 
 # A logarithm beyond this is no time: exp(±60) s.
@@ -41,15 +39,10 @@ class Stage(Record):
         """Of every row."""
         return self.predictor.values(self.design.matrix(jobs))
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Stage":
-        """Back from JSON."""
-        return cls(Design.from_dict(document["design"]), predictor_from(document["predictor"]))
-
 
 @dataclass(frozen=True)
 class CorrectionShares(Record):
-    """What each sum counts for in rows like those learned from; `seen` tells which these are."""
+    """What each sum counts for in rows like those learned from; `seen` says which these are."""
 
     values: tuple[float, ...]
     common: float
@@ -58,13 +51,13 @@ class CorrectionShares(Record):
     def __post_init__(self) -> None:
         is_share = min(self.values, default=-1.0) >= 0 and sum(self.values) <= 1 + 1e-9
         if not np.isfinite(self.common) or not is_share:
-            raise BadInput("shares are 0 or more and 1 at most together, beside a number that is common to all")
+            raise BadInput("shares must be at least 0 and at most 1 together, and the common factor a finite number")
 
     def mixed(self, sums: Array, is_new: Flags) -> Array:
         """Of every row; `sums` has a line for each."""
         above = sums - self.common
-        known, new = np.asarray(self.values) @ above, sum(self.values) * np.median(above, axis=0)
-        return np.asarray(self.common + np.where(is_new, new, known))
+        by_shares, by_median = np.asarray(self.values) @ above, sum(self.values) * np.median(above, axis=0)
+        return np.asarray(self.common + np.where(is_new, by_median, by_shares))
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,7 @@ class FittedModel(Record):
 
     def each(self, jobs: Jobs) -> Array:
         """What each sum alone says: a line for each, a column for every row."""
-        return np.stack([self._target(one, jobs) for one in self._sums(jobs)])
+        return np.stack([self._target(total, jobs) for total in self._sums(jobs)])
 
     def _sums(self, jobs: Jobs) -> Array:
         rows = jobs.with_physics_columns() if self.has_physics else jobs

@@ -7,16 +7,15 @@ category that was never seen differs from all: of it only what is common to all 
 that was seen the effects alone are left. `models.process` finds the deviations.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from epochcast.base.record import Record
 from epochcast.errors import BadInput
-from epochcast.observe.history.job_table import Array
+from epochcast.observe.history.job_table import Array, Integers
 from epochcast.observe.history.standardize import Standardization, check_finite
 
 # Logarithms of squared deviations: a prior that wants them small, and how strongly.
@@ -94,22 +93,47 @@ class Deviations:
 
 @dataclass(frozen=True)
 class HistoryProcess(Record):
-    """Rows that were learned from and their weights."""
+    """Rows that were learned from and their weights. `rows` are the scaled numbers of each row, `numbers` of them;
+    `categories` has for each group, in every row, the place of its indicator, -1 for none.
+    """
 
     kind: ClassVar[str] = "process"
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
     scaling: Standardization
-    blocks: Blocks
+    numbers: int
+    groups: tuple[int, ...]
     deviations: Array
     rows: Array
+    categories: tuple[Integers, ...]
     weights: Array
     centre: float
+    _matrix: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.scaling.mean) != self.blocks.width or self.rows.shape != (len(self.weights), self.blocks.width):
+        blocks, count = Blocks(self.numbers, self.groups), len(self.weights)
+        if len(self.scaling.mean) != blocks.width or self.rows.size != count * self.numbers:
             raise BadInput("the rows of a process do not fit its columns")
-        if len(self.deviations) != len(Deviations.prior(self.blocks)):
+        if len(self.deviations) != len(Deviations.prior(blocks)):
             raise BadInput("a process needs a deviation for each part of its kernel")
         check_finite(self.kind, self.deviations, self.rows, self.weights, np.array([self.centre]))
+        numbers = self.rows.reshape(count, self.numbers)  # without numbers, JSON has empty lists
+        indicators = [
+            codes.reshape(count, 1) == np.arange(size) for size, codes in zip(self.groups, self.categories, strict=True)
+        ]
+        object.__setattr__(self, "_matrix", np.hstack([numbers, *indicators]))
+
+    @classmethod
+    def of(
+        cls, scaling: Standardization, deviations: "Deviations", rows: Array, weights: Array, centre: float
+    ) -> "HistoryProcess":
+        """The process of scaled rows, a column for each indicator."""
+        blocks = deviations.blocks
+        codes = [
+            np.where(rows[:, part].any(axis=1), rows[:, part] @ np.arange(size), -1).astype(np.int64)
+            for size, part in zip(blocks.groups, blocks.slices(), strict=True)
+        ]
+        numbers = rows[:, : blocks.numbers]
+        return cls(scaling, blocks.numbers, blocks.groups, deviations.values, numbers, tuple(codes), weights, centre)
 
     def values(self, rows: Array) -> Array:
         """Of every row."""
@@ -117,62 +141,24 @@ class HistoryProcess(Record):
 
     def scaled_values(self, scaled: Array) -> Array:
         """Of rows that are scaled, about the centre."""
-        found = Deviations(self.deviations, self.blocks)
+        deviations = Deviations(self.deviations, Blocks(self.numbers, self.groups))
         parts = [
-            covariance(scaled[start : start + BLOCK_ROWS], self.rows, found) @ self.weights
+            covariance(scaled[start : start + BLOCK_ROWS], self._matrix, deviations) @ self.weights
             for start in range(0, len(scaled), BLOCK_ROWS)
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; a category of a row is its place among the indicators, -1 for none."""
-        codes = [
-            np.where(self.rows[:, part].any(axis=1), self.rows[:, part].argmax(axis=1), -1).tolist()
-            for part in self.blocks.slices()
-        ]
-        return {
-            "kind": self.kind,
-            "scaling": self.scaling.as_dict(),
-            "numbers": self.blocks.numbers,
-            "groups": list(self.blocks.groups),
-            "deviations": self.deviations.tolist(),
-            "rows": self.rows[:, : self.blocks.numbers].tolist(),
-            "categories": codes,
-            "weights": self.weights.tolist(),
-            "centre": self.centre,
-        }
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "HistoryProcess":
-        """Back from JSON."""
-        blocks = Blocks(int(document["numbers"]), tuple(int(size) for size in document["groups"]))
-        weights = np.array(document["weights"], dtype=np.float64)
-        rows = np.zeros((len(weights), blocks.width))
-        rows[:, : blocks.numbers] = np.array(document["rows"], dtype=np.float64).reshape(len(weights), blocks.numbers)
-        for part, codes in zip(blocks.slices(), document["categories"], strict=True):
-            for row, code in enumerate(codes):
-                if code >= 0:
-                    rows[row, part.start + int(code)] = 1.0
-        return cls(
-            Standardization.from_dict(document["scaling"]),
-            blocks,
-            np.array(document["deviations"], dtype=np.float64),
-            rows,
-            weights,
-            float(document["centre"]),
-        )
-
-
-def covariance(one: Array, other: Array, deviations: Deviations) -> Array:
+def covariance(left: Array, right: Array, deviations: Deviations) -> Array:
     """k of every pair, without noise; rows are scaled."""
-    blocks, total = deviations.blocks, np.full((len(one), len(other)), deviations.common)
+    blocks, total = deviations.blocks, np.full((len(left), len(right)), deviations.common)
     exponent = np.zeros_like(total)
     for part, effect, difference in zip(blocks.slices(), deviations.effects, deviations.differences, strict=True):
-        same = one[:, part] @ other[:, part].T
+        same = left[:, part] @ right[:, part].T
         total += effect * same
         exponent += difference * (1 - same)
     numbers = slice(0, blocks.numbers)
     root = np.sqrt(deviations.lengths)
-    a, b = one[:, numbers] * root, other[:, numbers] * root
+    a, b = left[:, numbers] * root, right[:, numbers] * root
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * a @ b.T
     return np.asarray(total + deviations.local * np.exp(-exponent - 0.5 * np.maximum(squares, 0.0)))

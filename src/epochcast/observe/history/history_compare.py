@@ -13,7 +13,7 @@ from epochcast.measure.evaluate.scores import Scores, scores
 from epochcast.observe.history.job_table import Array, Integers
 from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet
-from epochcast.observe.history.models.model_table import MODELS, ModelKind, find_kind
+from epochcast.observe.history.models.model_table import MODELS, find_kind
 from epochcast.observe.history.seen_columns import SeenColumns
 from epochcast.observe.history.splits import Split, default_splits, split_of
 from epochcast.observe.history.tuning import Tick, counted, fits_of
@@ -38,11 +38,13 @@ class Tested(Record):
         return scores(self.measured, self.low, self.mid, self.high)
 
     def as_dict(self) -> dict[str, Any]:
-        """By the names of the JSON contract."""
-        found = self.scores.as_dict()
-        named = {name: found[name] for name in ("n", "mape", "median_ape", "p90_ape")}
-        named |= {"rmse": found["rmse_seconds"], "coverage": found["coverage"]}
-        return {**named, "reason": self.reason} if self.reason else named
+        """Written by hand: the figures of `scores` stand for the rows, without `failed`, and the unit of the error is
+        that of the target.
+        """
+        figures = self.scores.as_dict()
+        figures["rmse"] = figures.pop("rmse_seconds")
+        del figures["failed"]
+        return {**figures, "reason": self.reason} if self.reason else figures
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class SplitResult(Record):
     def best(self) -> str | None:
         """The model with the smallest mean relative error; None where none could be fitted."""
         errors = {name: tested.scores.mape for name, tested in self.models.items()}
-        known = {name: error for name, error in errors.items() if error is not None}
-        return min(known, key=lambda name: known[name]) if known else None
+        fitted = {name: error for name, error in errors.items() if error is not None}
+        return min(fitted, key=lambda name: fitted[name]) if fitted else None
 
     @property
     def why(self) -> str:
@@ -68,11 +70,11 @@ class SplitResult(Record):
             return "no model could be fitted"
         errors = {n: t.scores.mape for n, t in self.models.items() if t.scores.mape is not None}
         best = errors.pop(self.best)
-        told = f"{self.best} ({MODELS[self.best].told}) has the smallest mean error, {_percent(best)}"
+        reason = f"{self.best} ({MODELS[self.best].title}) has the smallest mean error, {_percent(best)}"
         if errors:
             second = min(errors, key=lambda name: errors[name])
-            told += f"; next is {second} with {_percent(errors[second])}"
-        return told
+            reason += f"; next is {second} with {_percent(errors[second])}"
+        return reason
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class HistoryComparison(Record):
 
 
 def compare(
-    known: LearningSet,
+    past: LearningSet,
     *,
     splits: Sequence[str] = (),
     models: Sequence[str] = (),
@@ -98,25 +100,22 @@ def compare(
     """Every model on every split; `is_tuned` chooses hyper-parameters anew in every part."""
     names = list(dict.fromkeys(models or MODELS))
     kinds = {name: find_kind(name) for name in names}
-    if known.jobs.physics is None:
+    if past.jobs.physics is None:
         kinds = {name: kind for name, kind in kinds.items() if not kind.needs_physics}
-    cuts = [split_of(name, known.jobs, seed) for name in (splits or default_splits(known.jobs))]
+    cuts = [split_of(name, past.jobs, seed) for name in (splits or default_splits(past.jobs))]
     if not cuts:
         raise BadInput("no split can be made of this table; name one, like random or batch>64")
-    total = sum(len(cut.parts) * _fits(kind, is_tuned) for cut in cuts for kind in kinds.values())
+    fits = sum(fits_of(kind, () if is_tuned else kind.grid[:1]) for kind in kinds.values())
+    total = fits * sum(len(cut.parts) for cut in cuts)
     tick = (lambda: None) if progress is None else counted(progress, total)
-    found = {}
+    results = {}
     for cut in cuts:
-        tested = {name: _tested(name, known, cut, is_tuned, seed, workers, tick) for name in kinds}
-        found[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
-    return HistoryComparison(known.target_name, len(known), found, known.jobs.notes)
+        tested = {name: _tested(name, past, cut, is_tuned, seed, workers, tick) for name in kinds}
+        results[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
+    return HistoryComparison(past.target_name, len(past), results, past.jobs.notes)
 
 
-def _fits(kind: ModelKind, is_tuned: bool) -> int:
-    return fits_of(kind) if is_tuned else fits_of(kind, kind.grid[:1])
-
-
-def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int, workers: int, tick: Tick) -> Tested:
+def _tested(name: str, past: LearningSet, cut: Split, is_tuned: bool, seed: int, workers: int, tick: Tick) -> Tested:
     kind = find_kind(name)
     columns: list[list[Array]] = [[], [], []]
     rows = []
@@ -124,13 +123,13 @@ def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int
         for train, test in cut.parts:
             if len(train) < LEAST_TRAIN:
                 continue
-            learned_from, asked = known.take(train), known.take(test).inputs
-            new = {column for names in SeenColumns.of(learned_from.inputs).news(asked) for column in names}
+            learned_from, inputs = past.take(train), past.take(test).inputs
+            new = {column for names in SeenColumns.of(learned_from.inputs).news(inputs) for column in names}
             candidates = () if is_tuned else kind.grid[:1]
             learned = learn(
                 name, learned_from, candidates=candidates, seed=seed, workers=workers, new_columns=new, tick=tick
             )
-            predicted = learned.predict(asked)
+            predicted = learned.predict(inputs)
             for column, values in zip(columns, (predicted.low, predicted.mid, predicted.high), strict=True):
                 column.append(values)
             rows.append(test)
@@ -139,7 +138,7 @@ def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int
         return Tested(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing, str(error))
     places = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
     low, mid, high = (np.concatenate(column) if column else np.zeros(0) for column in columns)
-    return Tested(places, known.target[places], low, mid, high)
+    return Tested(places, past.target[places], low, mid, high)
 
 
 def _percent(share: float) -> str:

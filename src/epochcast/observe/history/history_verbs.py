@@ -14,17 +14,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from epochcast.base.record import Record, json_key, json_optional
 from epochcast.errors import BadInput
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_compare import compare as compared
 from epochcast.observe.history.job_table import NO_FORECAST, Physics
 from epochcast.observe.history.job_table_reader import read_frame
-from epochcast.observe.history.learner import Predictions, learn
+from epochcast.observe.history.learner import learn
 from epochcast.observe.history.learning_set import LearningSet, learning_set
-from epochcast.observe.history.model_file import HistoryModel, read_model
+from epochcast.observe.history.model_file import HistoryModel, Predictions, read_model
 from epochcast.observe.history.models.model_table import MODELS, find_kind
 from epochcast.observe.history.physics import physics_of
 from epochcast.observe.history.prediction_explain import Explanation, explained
@@ -37,32 +38,38 @@ Table = Any
 
 
 @dataclass(frozen=True)
-class Answer:
+class PredictedRow:
+    """One row of the answer: low ≤ mid ≤ high, and the columns in which it is unlike what was learned from."""
+
+    low: float
+    mid: float
+    high: float
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer(Record):
     """Predictions of new rows."""
 
-    target_name: str
+    target_name: str = field(metadata=json_key("target"))
     model: str
     predictions: Predictions
     warnings: tuple[str, ...]
-    explanations: Mapping[int, Explanation] = field(default_factory=dict)
+    explanations: Mapping[int, Explanation] = json_optional("explain", default_factory=dict)
+    json_from: ClassVar[Mapping[str, str]] = {"predictions": "predicted_rows"}
+    json_also: ClassVar[tuple[str, ...]] = ("rows",)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON contract of `epochcast history predict`."""
+    @property
+    def rows(self) -> int:
+        """How many were predicted."""
+        return len(self.predictions.mid)
+
+    @property
+    def predicted_rows(self) -> tuple[PredictedRow, ...]:
+        """One by one."""
         p = self.predictions
-        rows = [
-            {"low": float(low), "mid": float(mid), "high": float(high), "new": list(new)}
-            for low, mid, high, new in zip(p.low, p.mid, p.high, p.news, strict=True)
-        ]
-        found = {
-            "target": self.target_name,
-            "model": self.model,
-            "rows": len(rows),
-            "predictions": rows,
-            "warnings": list(self.warnings),
-        }
-        if self.explanations:
-            found["explain"] = {str(row): why.as_dict() for row, why in self.explanations.items()}
-        return found
+        columns = (p.low.tolist(), p.mid.tolist(), p.high.tolist(), p.news)
+        return tuple(PredictedRow(*row) for row in zip(*columns, strict=True))
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class HistorySettings:
     progress: Progress | None = None
 
 
-def known_jobs(
+def past_jobs(
     table: Table, target_name: str, *, with_physics: bool = True, settings: HistorySettings | None = None
 ) -> LearningSet:
     """The rows of a table to learn from, with their physics."""
@@ -97,9 +104,8 @@ def fit(
 ) -> HistoryModel:
     """A model of past jobs; `model` is a name of the table of models."""
     s = settings or HistorySettings()
-    known = known_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
-    learned = learn(model, known, seed=s.seed, workers=s.workers, progress=s.progress)
-    return HistoryModel(known.target_name, known.features, learned)
+    past = past_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
+    return learn(model, past, seed=s.seed, workers=s.workers, progress=s.progress)
 
 
 def predict(
@@ -119,29 +125,29 @@ def predict(
     if wrong:
         raise BadInput(f"there is no row {wrong[0]} to explain; rows count from 0 to {len(frame) - 1}")
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
-    found = fitted.predict(jobs)
+    predictions = fitted.predict(jobs)
     why = {row: explained(fitted, jobs, row) for row in explain}
-    return Answer(fitted.target_name, fitted.learned.fitted.name, found, (*jobs.notes, *_news(found)), why)
+    return Answer(fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why)
 
 
-def _news(found: Predictions) -> list[str]:
+def _news(predictions: Predictions) -> list[str]:
     """What is new about rows, in words."""
     counts: dict[str, int] = {}
-    for names in found.news:
+    for names in predictions.news:
         for name in names:
             counts[name] = counts.get(name, 0) + 1
     without = counts.pop(NO_FORECAST, 0)
-    told = [
+    sentences = [
         f"{count:,} {'row has' if count == 1 else 'rows have'} a {name} unlike all that were learned from;"
         " intervals are wider there"
         for name, count in counts.items()
     ]
     if without:
-        told.append(
+        sentences.append(
             f"{without:,} {'row' if without == 1 else 'rows'} cannot be forecast as the past jobs were (a network that"
             " cannot be built, no device, no batch): a guess by the size of the batch"
         )
-    return told
+    return sentences
 
 
 def compare(
@@ -155,9 +161,9 @@ def compare(
 ) -> HistoryComparison:
     """Models against each other on the splits that are named."""
     s = settings or HistorySettings()
-    known, wanted = comparable(table, target_name, models, s)
+    past, wanted = comparable(table, target_name, models, s)
     return compared(
-        known,
+        past,
         splits=splits,
         models=wanted,
         is_tuned=is_tuned,
@@ -173,4 +179,4 @@ def comparable(
     """The rows to compare models on, and the models: those named, or all."""
     wanted = list(models) or list(MODELS)
     needs_physics = any(find_kind(name).needs_physics for name in wanted)
-    return known_jobs(table, target_name, with_physics=needs_physics, settings=settings), wanted
+    return past_jobs(table, target_name, with_physics=needs_physics, settings=settings), wanted

@@ -100,9 +100,9 @@ def as_jobs(frame: "DataFrame", categories_of: Collection[str] = (), numbers_of:
     categories: dict[str, Words] = {}
     for column in frame.get_columns():
         least = 0.0 if column.name in numbers_of else MOSTLY
-        found = None if column.name in categories_of else _as_numbers(column, least)
-        if found is not None:
-            numbers[column.name] = found
+        values = None if column.name in categories_of else _as_numbers(column, least)
+        if values is not None:
+            numbers[column.name] = values
         else:
             categories[column.name] = _as_words(column)
     return Jobs(numbers, categories)
@@ -118,11 +118,11 @@ def _as_numbers(column: "Series", least: float) -> Array | None:
         texts = column.cast(pl.String, strict=False).str.strip_chars()
         cells = texts.set(texts.str.to_lowercase().is_in(list(EMPTY)).fill_null(False), None)
     values = cells.cast(pl.Float64, strict=False)
-    known = len(cells) - cells.null_count()
-    if not known or len(values) - values.null_count() < least * known:
-        return None if known else np.full(len(column), np.nan)
-    found = values.fill_null(np.nan).to_numpy().astype(np.float64)
-    return np.where(np.isfinite(found), found, np.nan)
+    filled = len(cells) - cells.null_count()
+    if not filled or len(values) - values.null_count() < least * filled:
+        return None if filled else np.full(len(column), np.nan)
+    floats = values.fill_null(np.nan).to_numpy().astype(np.float64)
+    return np.where(np.isfinite(floats), floats, np.nan)
 
 
 def _as_words(column: "Series") -> Words:

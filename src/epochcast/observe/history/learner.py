@@ -5,19 +5,20 @@ cross-validation predicted says it, without another fit.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from epochcast.errors import EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
-from epochcast.observe.history.conformal import Widths, log_scores, widths
+from epochcast.observe.history.conformal import log_scores, widths
 from epochcast.observe.history.correction_shares import earned, learned_from
-from epochcast.observe.history.fitted_model import CorrectionShares, FittedModel
+from epochcast.observe.history.fitted_model import CorrectionShares
 from epochcast.observe.history.job_table import MISSING, NO_FORECAST, Array, Flags, Integers, Jobs, Words
 from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.model_file import HistoryModel
 from epochcast.observe.history.models.model_table import ModelKind, Options, find_kind
-from epochcast.observe.history.physics_scales import Scales, on_one_scale, stand_in_scores
+from epochcast.observe.history.physics_scales import on_one_scale, stand_in_scores
 from epochcast.observe.history.roles import column_of
 from epochcast.observe.history.seen_columns import (
     PAIR,
@@ -38,52 +39,9 @@ LEAST_TRAIN = 10
 NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """low ≤ mid ≤ high of every row, and the columns in which it is unlike what was learned from."""
-
-    low: Array
-    mid: Array
-    high: Array
-    news: list[tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class LearnedModel:
-    """A fitted model with its intervals; `error` is the mean relative error in cross-validation."""
-
-    fitted: FittedModel
-    widths: Widths
-    seen: SeenColumns
-    options: Options
-    error: float
-    rows: int
-    scales: Scales = field(default_factory=Scales)
-    unseen: Array = field(repr=False, compare=False, default_factory=lambda: np.zeros(0))
-    """What cross-validation predicted of each row."""
-
-    def scaled(self, jobs: Jobs) -> tuple[Jobs, Flags]:
-        """Rows with their physics on the scale that was learned, and which are of a kind of physics that was not."""
-        if jobs.physics is None or not self.fitted.has_physics:
-            return jobs, np.zeros(len(jobs), dtype=np.bool_)
-        physics, is_new = self.scales.applied(jobs.physics)
-        return replace(jobs, physics=physics), is_new
-
-    def predict(self, jobs: Jobs) -> Predictions:
-        """Of new rows."""
-        jobs, is_new = self.scaled(jobs)
-        mid = self.fitted.predict(jobs)
-        news = [
-            (*names, NO_FORECAST) if is_so else names for names, is_so in zip(self.seen.news(jobs), is_new, strict=True)
-        ]
-        groups = jobs.category(self.widths.group_column) if self.widths.group_column else [""] * len(jobs)
-        factor = np.exp(np.minimum(self.widths.of(groups, news), 50.0))
-        return Predictions(mid / factor, mid, mid * factor, news)
-
-
 def learn(
     name: str,
-    known: LearningSet,
+    past: LearningSet,
     *,
     candidates: tuple[Options, ...] = (),
     seed: int = 0,
@@ -91,75 +49,74 @@ def learn(
     new_columns: Iterable[str] | None = None,
     tick: Tick | None = None,
     progress: Progress | None = None,
-) -> LearnedModel:
+) -> HistoryModel:
     """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
-    known, scales = on_one_scale(known)
+    past, scales = on_one_scale(past)
     if progress is not None:
         tick = counted(progress, fits_of(kind, candidates))
-    chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
-    wanted = _tried_columns(known.inputs, new_columns)
+    chosen = tuned(kind, past, candidates=candidates, seed=seed, workers=workers, tick=tick)
+    wanted = _tried_columns(past.inputs, new_columns)
     with one_thread_each():
-        fitted = kind.fit(known, chosen.options, seed)
+        fitted = kind.fit(past, chosen.options, seed)
         unseen = chosen.unseen
         if len(fitted.sums) > 1:
-            shares, unseen = earned(known, chosen.each)
+            shares, unseen = earned(past, chosen.each)
             fitted = replace(fitted, shares=shares)
-        new = {column: _new_scores(kind, known, column, chosen.options, fitted.shares, seed) for column in wanted}
-    if kind.needs_physics and known.jobs.physics is not None:
-        without = stand_in_scores(known.target, known.jobs.physics)
+        new = {column: _new_scores(kind, past, column, chosen.options, fitted.shares, seed) for column in wanted}
+    if kind.needs_physics and past.jobs.physics is not None:
+        without = stand_in_scores(past.target, past.jobs.physics)
         new |= {NO_FORECAST: without} if len(without) else {}
-    group_column = _group_column(known.inputs)
-    groups = None if group_column is None else known.inputs.category(group_column)
-    found = widths(
-        log_scores(known.target, unseen),
-        groups,
-        group_column=group_column,
-        new=new,
+    # Intervals go by device, else by model, where the table has one.
+    group_column = column_of("device", past.inputs.categories) or column_of("model", past.inputs.categories)
+    groups = None if group_column is None else past.inputs.category(group_column)
+    return HistoryModel(
+        target_name=past.target_name,
+        features=past.features,
+        rows=len(past),
+        error=float(np.mean(np.abs(unseen / past.target - 1))),
+        options=dict(chosen.options),
+        seen=SeenColumns.of(past.inputs),
+        widths=widths(log_scores(past.target, unseen), groups, group_column=group_column, new=new),
+        scales=scales,
+        fitted=fitted,
+        unseen=unseen,
     )
-    seen = SeenColumns.of(known.inputs)
-    error = float(np.mean(np.abs(unseen / known.target - 1)))
-    return LearnedModel(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
 
 
 def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:
     """Those that play a part in formulas, and what may be new by coming together; what is new in another column gets
     the widest interval of all.
     """
-    found = {name for name in jobs.columns if name in {column_of(role, jobs.columns) for role in NEW_ROLES}}
+    columns = {name for name in jobs.columns if name in {column_of(role, jobs.columns) for role in NEW_ROLES}}
     if pair_words(jobs) is not None:
-        found |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
-    return sorted(found if wanted is None else found & set(wanted))
-
-
-def _group_column(jobs: Jobs) -> str | None:
-    """Intervals go by device, else by model, where the table has one."""
-    return column_of("device", jobs.categories) or column_of("model", jobs.categories)
+        columns |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
+    return sorted(columns if wanted is None else columns & set(wanted))
 
 
 def _new_scores(
-    kind: ModelKind, known: LearningSet, column: str, options: Options, shares: CorrectionShares | None, seed: int
+    kind: ModelKind, past: LearningSet, column: str, options: Options, shares: CorrectionShares | None, seed: int
 ) -> Array:
     """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
     scores = []
-    for train, test in _kept_back(known, column):
+    for train, test in _held_out(past, column):
         if len(train) < LEAST_TRAIN or not len(test):
             continue
-        part = known.take(train)
+        part = past.take(train)
         try:
             fitted = kind.fit(part, options, seed)
         except EpochcastError:  # too few rows for this model
             continue
         if shares is not None:
             fitted = replace(fitted, shares=learned_from(shares.values, part))
-        rows = known.take(test)
+        rows = past.take(test)
         scores.append(log_scores(rows.target, fitted.predict(rows.inputs)))
     return np.concatenate(scores) if scores else np.zeros(0)
 
 
-def _kept_back(known: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
+def _held_out(past: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
     """Rows to learn from and rows to test that are new to these in one respect."""
-    jobs = known.inputs
+    jobs = past.inputs
     if name == PAIR:
         return [(train, _pairs_new_to(train, test, jobs)) for train, test in _without_some(_pairs(jobs))]
     column = column_of_pair(name)

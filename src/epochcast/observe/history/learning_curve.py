@@ -19,7 +19,7 @@ from epochcast.observe.history.splits import split_of
 FIRST = 10
 # A size nearer to all than this adds nothing to a curve.
 NEXT = 0.9
-KEPT_BACK = "holdout:0.25"
+HELD_OUT = "holdout:0.25"
 
 
 @dataclass(frozen=True)
@@ -31,47 +31,47 @@ class Point:
     mape: float
 
 
-def learning_curve(known: LearningSet, models: Sequence[str], seed: int = 0) -> tuple[Point, ...]:
+def learning_curve(past: LearningSet, models: Sequence[str], seed: int = 0) -> tuple[Point, ...]:
     """Every model at every number of jobs; one that cannot be fitted with so few has no point there. Hyper-parameters
     are not tuned: the first that predict the logarithm, where a model may.
     """
-    ((train, test),) = split_of(KEPT_BACK, known.jobs, seed).parts
+    ((train, test),) = split_of(HELD_OUT, past.jobs, seed).parts
     order = np.random.default_rng(seed).permutation(train)
-    asked = known.take(test)
+    held_out = past.take(test)
     points = []
     for count in sizes(len(order)):
-        part = known.take(order[:count])
+        part = past.take(order[:count])
         for name in models:
             grid = find_kind(name).grid
-            options = next((one for one in grid if one.get("log")), grid[0])
+            options = next((options for options in grid if options.get("log")), grid[0])
             try:
                 learned = learn(name, part, candidates=(options,), new_columns=(), seed=seed)
             except EpochcastError:
                 continue
-            predicted = learned.predict(asked.inputs).mid
-            points.append(Point(name, count, float(np.mean(np.abs(predicted / asked.target - 1)))))
+            predicted = learned.predict(held_out.inputs).mid
+            points.append(Point(name, count, float(np.mean(np.abs(predicted / held_out.target - 1)))))
     return tuple(points)
 
 
 def sizes(most: int) -> list[int]:
     """10, 20, 40 … and all."""
-    found = []
+    counts = []
     size = FIRST
     while size < NEXT * most:
-        found.append(size)
+        counts.append(size)
         size *= 2
-    return [*found, most]
+    return [*counts, most]
 
 
-def column_effects(known: LearningSet, model: str, seed: int = 0) -> Mapping[str, float]:
+def column_effects(past: LearningSet, model: str, seed: int = 0) -> Mapping[str, float]:
     """By which factor a column moves predictions, on average over the rows: the mean of |log| between a prediction and
     the one with the column's most usual value, as a factor; the largest first.
     """
-    learned = learn(model, known, candidates=find_kind(model).grid[:1], new_columns=(), seed=seed)
-    fitted, (jobs, _) = learned.fitted, learned.scaled(known.inputs)
-    whole = np.log(fitted.predict(jobs))
+    learned = learn(model, past, candidates=find_kind(model).grid[:1], new_columns=(), seed=seed)
+    fitted, (jobs, _) = learned.fitted, learned.scaled(past.inputs)
+    all_columns = np.log(fitted.predict(jobs))
     moved = {
-        name: float(np.exp(np.mean(np.abs(whole - np.log(fitted.predict(_without(jobs, name)))))))
+        name: float(np.exp(np.mean(np.abs(all_columns - np.log(fitted.predict(_without(jobs, name)))))))
         for name in jobs.columns
     }
     return {name: moved[name] for name in sorted(moved, key=lambda name: -moved[name])}
@@ -81,8 +81,8 @@ def _without(jobs: Jobs, name: str) -> Jobs:
     """The same rows with one column at its usual value."""
     if name in jobs.numbers:
         column = jobs.numbers[name]
-        known = column[~np.isnan(column)]
-        usual = np.full(len(column), float(np.median(known)) if len(known) else np.nan)
+        values = column[~np.isnan(column)]
+        usual = np.full(len(column), float(np.median(values)) if len(values) else np.nan)
         return replace(jobs, numbers={**jobs.numbers, name: usual})
     words, counts = np.unique(jobs.categories[name], return_counts=True)
     commonest = np.full(len(jobs), words[int(np.argmax(counts))])

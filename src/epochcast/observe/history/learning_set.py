@@ -63,11 +63,11 @@ def learning_set(
         if name not in jobs.columns:
             raise UnknownName("column", name, jobs.columns)
     target = _target(jobs, target_name)
-    known = np.flatnonzero(~np.isnan(target))
+    measured = np.flatnonzero(~np.isnan(target))
     notes = []
-    if len(known) < len(target):
-        notes.append(f"{len(target) - len(known):,} rows have no {target_name} and are left out")
-    jobs, target = jobs.take(known), target[known]
+    if len(measured) < len(target):
+        notes.append(f"{len(target) - len(measured):,} rows have no {target_name} and are left out")
+    jobs, target = jobs.take(measured), target[measured]
     _check_target(target, target_name)
     features, left_out = _features(jobs, target_name, columns, ignored)
     notes += left_out
@@ -110,7 +110,7 @@ def _features(
         if target_name in columns:
             raise BadInput(f"{target_name} is the target and cannot predict itself")
         return tuple(columns), []
-    kept, notes = [], []
+    features, notes = [], []
     for name in jobs.columns:
         if name == target_name or name in ignored or name in OUTCOMES or is_time(name):
             continue
@@ -118,12 +118,12 @@ def _features(
         if reason:
             notes.append(f"column {name} is not used: {reason}")
         else:
-            kept.append(name)
-    if not kept:
+            features.append(name)
+    if not features:
         raise BadInput(
             "no column of the table can predict: all are outcomes, empty, constant or different in every row"
         )
-    return tuple(kept), notes
+    return tuple(features), notes
 
 
 def is_time(name: str) -> bool:
@@ -135,10 +135,10 @@ def _useless(jobs: Jobs, name: str) -> str:
     """Why a column says nothing; empty where it may."""
     if name in jobs.numbers:
         values = jobs.numbers[name]
-        known = values[~np.isnan(values)]
-        if not len(known):
+        numbers = values[~np.isnan(values)]
+        if not len(numbers):
             return "it is empty"
-        return "it has one value" if np.ptp(known) == 0 and len(known) == len(values) else ""
+        return "it has one value" if np.ptp(numbers) == 0 and len(numbers) == len(values) else ""
     words = jobs.categories[name]
     different = len(np.unique(words))
     if different == 1:

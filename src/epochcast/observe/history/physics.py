@@ -53,16 +53,16 @@ def physics_of(
     counts = None
     if target_name == "peak_bytes":
         values, kinds = _bytes(jobs)
-        stand_ins = {ROOFLINE: np.where(kinds == ROOFLINE, values, np.nan), SIZES: _known(jobs, "batch")}
-        found = forecast_bytes(frame, allow_code=allow_code, progress=progress)
+        stand_ins = {ROOFLINE: np.where(kinds == ROOFLINE, values, np.nan), SIZES: _filled(jobs, "batch")}
+        forecasts = forecast_bytes(frame, allow_code=allow_code, progress=progress)
         overheads = np.ones(len(jobs))
     else:
         values, kinds = by_columns(jobs)
         steps = steps_of(jobs, target_name)
         stand_ins = {kind: steps * each for kind, each in stand_ins_of(jobs).items()}
-        found, overheads = forecast_steps(frame, allow_code=allow_code, workers=workers, progress=progress)
-    is_forecast = np.isfinite(found) & (found > 0)
-    values = np.where(is_forecast, found, values)
+        forecasts, overheads = forecast_steps(frame, allow_code=allow_code, workers=workers, progress=progress)
+    is_forecast = np.isfinite(forecasts) & (forecasts > 0)
+    values = np.where(is_forecast, forecasts, values)
     kinds = np.where(is_forecast, FORECAST, kinds)
     if target_name != "peak_bytes":
         counts = steps_of(jobs, target_name)
@@ -101,8 +101,8 @@ def forecast_steps(
 def overheads_of(steps: Array, exposed: Array) -> Array:
     """Steps over what is left of them without their exposed communication; 1 where nobody knows."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = steps / np.maximum(steps - exposed, LEAST_COMPUTED * steps)
-    return np.where(np.isfinite(found), np.maximum(found, 1.0), 1.0)
+        ratios = steps / np.maximum(steps - exposed, LEAST_COMPUTED * steps)
+    return np.where(np.isfinite(ratios), np.maximum(ratios, 1.0), 1.0)
 
 
 def forecast_bytes(frame: "DataFrame", *, allow_code: bool = False, progress: Progress | None = None) -> Array:
@@ -115,7 +115,7 @@ def forecast_bytes(frame: "DataFrame", *, allow_code: bool = False, progress: Pr
     distinct, places = _distinct(frame)
     runs, _ = read_runs(distinct, with_doubtful=True, allow_code=allow_code)
     session = Session(find_cost_model(), with_own_profiles=False, allow_code=allow_code)
-    found = np.full(len(distinct), np.nan)
+    peaks = np.full(len(distinct), np.nan)
     for done, run in enumerate(runs):
         if progress is not None:
             progress(done, len(runs))
@@ -123,22 +123,22 @@ def forecast_bytes(frame: "DataFrame", *, allow_code: bool = False, progress: Pr
             peak = forecast_job(run.job, run_placement(run), session).peak_bytes
         except EpochcastError:
             continue
-        found[run.row_index] = np.nan if peak is None else peak.mid
-    return found[places]
+        peaks[run.row_index] = np.nan if peak is None else peak.mid
+    return peaks[places]
 
 
 def _distinct(frame: "DataFrame") -> tuple[list[dict[str, Any]], Sequence[int]]:
     """The different jobs of a table as rows for `read_runs`, and which of them each row of the table is."""
     columns = [name for name in frame.columns if name not in _BESIDE]
     rows: list[dict[str, Any]] = []
-    known: dict[tuple[Any, ...], int] = {}
+    place_of: dict[tuple[Any, ...], int] = {}
     places = []
     for values in frame.select(columns).iter_rows():
-        if values not in known:
-            known[values] = len(rows)
+        if values not in place_of:
+            place_of[values] = len(rows)
             # A step that nobody measured yet: rows of measured runs have one.
             rows.append({**dict(zip(columns, values, strict=True)), "step_seconds": 1.0})
-        places.append(known[values])
+        places.append(place_of[values])
     return rows, places
 
 
@@ -147,14 +147,14 @@ def _distinct(frame: "DataFrame") -> tuple[list[dict[str, Any]], Sequence[int]]:
 
 def by_columns(jobs: Jobs) -> tuple[Array, Any]:
     """The step of every row by its columns alone, and by which kind of them."""
-    found = stand_ins_of(jobs)
-    is_known = np.isfinite(found[ROOFLINE])
-    return np.where(is_known, found[ROOFLINE], found[SIZES]), np.where(is_known, ROOFLINE, SIZES)
+    stand_ins = stand_ins_of(jobs)
+    has_roofline = np.isfinite(stand_ins[ROOFLINE])
+    return np.where(has_roofline, stand_ins[ROOFLINE], stand_ins[SIZES]), np.where(has_roofline, ROOFLINE, SIZES)
 
 
 def stand_ins_of(jobs: Jobs) -> dict[str, Array]:
     """The step of every row by the work of a sample, NaN where nobody knows it, and by the size of the batch alone."""
-    batch = _known(jobs, "batch")
+    batch = _filled(jobs, "batch")
     peak, bandwidth = (
         _or(jobs.number(name), usual) for name, usual in zip(DEVICE_COLUMNS, (USUAL_PEAK, USUAL_BANDWIDTH), strict=True)
     )
@@ -167,7 +167,7 @@ def stand_ins_of(jobs: Jobs) -> dict[str, Array]:
 
 
 def _flops_per_sample(jobs: Jobs) -> Array:
-    """Forward and backward, of one sample; NaN where no column tells."""
+    """Forward and backward, of one sample; NaN where no column says it."""
     stated = jobs.number("flops_per_sample")
     macs = jobs.number("forward_macs_per_sample")
     tokens = jobs.number("sequence_length")
@@ -177,12 +177,12 @@ def _flops_per_sample(jobs: Jobs) -> Array:
 
 def _bytes(jobs: Jobs) -> tuple[Array, Any]:
     """State of the parameters and activations of the batch, in four bytes each."""
-    batch, parameters = _known(jobs, "batch"), jobs.number("parameters")
+    batch, parameters = _filled(jobs, "batch"), jobs.number("parameters")
     activations = jobs.number("activations_per_sample")
-    known = np.where(np.isnan(parameters), 0.0, STATE_BYTES * parameters) + np.where(
+    size = np.where(np.isnan(parameters), 0.0, STATE_BYTES * parameters) + np.where(
         np.isnan(activations), 0.0, 4.0 * activations * batch
     )
-    return np.where(known > 0, known, batch), np.where(known > 0, ROOFLINE, SIZES)
+    return np.where(size > 0, size, batch), np.where(size > 0, ROOFLINE, SIZES)
 
 
 def steps_of(jobs: Jobs, target_name: str) -> Array:
@@ -192,15 +192,15 @@ def steps_of(jobs: Jobs, target_name: str) -> Array:
     steps_column = column_of("steps", jobs.numbers)
     if target_name == "total_seconds" and steps_column is not None:
         return _or(jobs.numbers[steps_column], 1.0)
-    samples = _known(jobs, "samples")
-    each = _known(jobs, "batch") * _known(jobs, "gpus")
+    samples = _filled(jobs, "samples")
+    each = _filled(jobs, "batch") * _filled(jobs, "gpus")
     if "global_batch" in jobs.numbers:
         each = np.where(np.isnan(jobs.numbers["global_batch"]), each, jobs.numbers["global_batch"])
     steps = samples / np.maximum(each, 1e-12)
-    return np.asarray(steps * _known(jobs, "epochs") if target_name == "total_seconds" else steps)
+    return np.asarray(steps * _filled(jobs, "epochs") if target_name == "total_seconds" else steps)
 
 
-def _known(jobs: Jobs, role: str) -> Array:
+def _filled(jobs: Jobs, role: str) -> Array:
     """The column of a part in the formula; 1 where the table has none."""
     name = column_of(role, jobs.numbers)
     return np.ones(len(jobs)) if name is None else _or(jobs.numbers[name], 1.0)

@@ -45,19 +45,19 @@ class Scales(Record):
     def of(cls, target: Array, physics: Physics) -> "Scales":
         """Of the rows that are learned from."""
         kinds, counts = np.unique(physics.kinds, return_counts=True)
-        found = {FORECAST: 0.0, PARTIAL: 0.0}
+        shifts = {FORECAST: 0.0, PARTIAL: 0.0}
         for kind, values in physics.stand_ins.items():
             ratios = target / values
             if np.isfinite(ratios).any():
-                found[kind] = float(np.log(np.median(ratios[np.isfinite(ratios)])))
+                shifts[kind] = float(np.log(np.median(ratios[np.isfinite(ratios)])))
         by_sizes = physics.kinds == SIZES
         steps = target[by_sizes] / physics.times[by_sizes]
         is_flat = _spread(steps) < _spread(target[by_sizes] / physics.values[by_sizes])
         for kind in kinds:
             mine = physics.kinds == kind
             ratios = steps if kind == SIZES and is_flat else target[mine] / physics.values[mine]
-            found[str(kind)] = float(np.median(np.log(ratios)))
-        return cls(str(kinds[np.argmax(counts)]), tuple(map(str, kinds)), found, is_flat)
+            shifts[str(kind)] = float(np.median(np.log(ratios)))
+        return cls(str(kinds[np.argmax(counts)]), tuple(map(str, kinds)), shifts, is_flat)
 
     def applied(self, physics: Physics) -> tuple[Physics, Flags]:
         """On one scale, and which rows are of a kind that was not learned from; these count as of the main kind."""
@@ -79,13 +79,13 @@ class Scales(Record):
         )
 
 
-def on_one_scale(known: LearningSet) -> tuple[LearningSet, Scales]:
+def on_one_scale(past: LearningSet) -> tuple[LearningSet, Scales]:
     """Rows to learn from, with their physics on one scale."""
-    physics = known.jobs.physics
+    physics = past.jobs.physics
     if physics is None:
-        return known, Scales()
-    scales = Scales.of(known.target, physics)
-    return replace(known, jobs=replace(known.jobs, physics=scales.applied(physics)[0])), scales
+        return past, Scales()
+    scales = Scales.of(past.target, physics)
+    return replace(past, jobs=replace(past.jobs, physics=scales.applied(physics)[0])), scales
 
 
 def _spread(values: Array) -> float:

@@ -29,20 +29,20 @@ class Explanation(Record):
 
 def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Explanation:
     """Of one row of `jobs`, against the usual row among them or, where it is alone, of those learned from."""
-    jobs, _ = model.learned.scaled(jobs)
-    one = jobs.take([row])
+    jobs, _ = model.scaled(jobs)
+    job = jobs.take([row])
     base = usual_row(model, jobs)
     names = [name for name in model.features if name in jobs.columns]
-    if model.learned.fitted.has_physics:
+    if model.fitted.has_physics:
         names.append(PHYSICS_STEP)
     generator = np.random.default_rng(seed)
     orders = [generator.permutation(len(names)).tolist() for _ in range(ORDERS)]
     stages = [
-        _mixed(base, one, [names[place] for place in order[:count]])
+        _mixed(base, job, [names[place] for place in order[:count]])
         for order in orders
         for count in range(len(names) + 1)
     ]
-    logs = np.log(model.learned.fitted.predict(_stacked(stages))).reshape(ORDERS, len(names) + 1)
+    logs = np.log(model.fitted.predict(_stacked(stages))).reshape(ORDERS, len(names) + 1)
     moved = dict.fromkeys(names, 0.0)
     for order, values in zip(orders, logs, strict=True):
         for place, change in zip(order, np.diff(values), strict=True):
@@ -57,7 +57,7 @@ def usual_row(model: HistoryModel, jobs: Jobs) -> Jobs:
     """The middle of what was learned from: the middle of each range in logarithms, the first category by name where the
     table at hand does not tell which is the most frequent.
     """
-    seen = model.learned.seen
+    seen = model.seen
     numbers = {name: np.array([_middle(jobs.number(name), seen.ranges[name])]) for name in seen.ranges}
     words = {name: np.array([_commonest(jobs, name, seen.levels[name])]) for name in seen.levels}
     physics = None
@@ -74,32 +74,32 @@ def _geometric(values: Array) -> Array:
 
 
 def _middle(values: Array, ends: tuple[float, float]) -> float:
-    known = values[~np.isnan(values)]
-    if len(known) > 1:
-        return float(np.median(known))
+    present = values[~np.isnan(values)]
+    if len(present) > 1:
+        return float(np.median(present))
     low, high = ends
     return float(np.sqrt(low * high)) if low > 0 else (low + high) / 2
 
 
-def _commonest(jobs: Jobs, name: str, levels: frozenset[str]) -> str:
+def _commonest(jobs: Jobs, name: str, levels: tuple[str, ...]) -> str:
     words: list[str] = [word for word in jobs.category(name).tolist() if word in levels]
     if len(jobs) > 1 and words:
         return max(sorted(set(words)), key=words.count)
     return min(levels, default="")
 
 
-def _mixed(base: Jobs, one: Jobs, own: Sequence[str]) -> Jobs:
+def _mixed(base: Jobs, job: Jobs, names: Sequence[str]) -> Jobs:
     """The usual row with these columns of the row itself."""
-    wanted = set(own)
+    wanted = set(names)
     numbers = {
-        name: one.numbers[name] if name in wanted and name in one.numbers else value
+        name: job.numbers[name] if name in wanted and name in job.numbers else value
         for name, value in base.numbers.items()
     }
     words = {
-        name: one.category(name) if name in wanted and name in one.columns else value
+        name: job.category(name) if name in wanted and name in job.columns else value
         for name, value in base.categories.items()
     }
-    physics = one.physics if PHYSICS_STEP in wanted else base.physics
+    physics = job.physics if PHYSICS_STEP in wanted else base.physics
     return replace(base, numbers=numbers, categories=words, physics=physics)
 
 

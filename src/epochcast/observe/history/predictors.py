@@ -6,33 +6,20 @@ kernel   b + Σ_j a_j·exp(−γ·|z − z_j|²)                   support vecto
 layers   W_n·relu(… relu(W_1·z + b_1) …) + b_n            z as above
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
-from epochcast.base.record import Record
-from epochcast.errors import UnknownName
+from epochcast.base.record import Record, json_name
 from epochcast.observe.history.gaussian_process import HistoryProcess
-from epochcast.observe.history.job_table import Array
+from epochcast.observe.history.job_table import Array, Integers
 from epochcast.observe.history.standardize import Standardization, check_finite
 from epochcast.predict.cost.tree_ensembles import Forest
 
 # Pairs of rows and support vectors that are held at once.
 BLOCK_PAIRS = 2_000_000
-
-
-class Predictor(Protocol):
-    """A function of the rows of a matrix of features."""
-
-    kind: ClassVar[str]
-
-    def values(self, rows: Array) -> Array:
-        """Of every row."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON, with its `kind`."""
 
 
 @dataclass(frozen=True)
@@ -54,38 +41,35 @@ class Linear(Record):
 
 @dataclass(frozen=True)
 class Trees(Record):
-    """A sum of trees, plus `base`. scikit-learn compares in single precision: `is_single`."""
+    """A sum of trees, plus `base`: the nodes of each tree in preorder, as `Forest` has them, and where trees begin.
+
+    `split` is the feature of a node, -1 for a leaf. scikit-learn compares in single precision: `is_single`.
+    """
 
     kind: ClassVar[str] = "forest"
-    forest: Forest
+    json_also: ClassVar[tuple[str, ...]] = ("kind",)
+    features: tuple[str, ...]
+    roots: Integers
+    split: Integers
+    number: Array
     base: float = 0.0
-    is_single: bool = False
+    is_single: bool = json_name("single", default=False)
+    _forest: Forest = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        nodes = list(zip(self.split.tolist(), self.number.tolist(), strict=True))
+        trees = [nodes[start:end] for start, end in pairwise([*self.roots.tolist(), len(nodes)])]
+        object.__setattr__(self, "_forest", Forest.from_preorder(self.features, trees))
+
+    @classmethod
+    def of(cls, forest: Forest, base: float = 0.0, *, is_single: bool = False) -> "Trees":
+        """The predictor of a forest."""
+        return cls(forest.features, forest.roots, forest.feature, forest.number, base, is_single)
 
     def values(self, rows: Array) -> Array:
         """Of every row."""
         compared = rows.astype(np.float32).astype(np.float64) if self.is_single else rows
-        return np.asarray(self.base + self.forest.values(compared))
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: the nodes of each tree in preorder, -1 for a leaf."""
-        return {
-            "kind": self.kind,
-            "base": self.base,
-            "single": self.is_single,
-            "features": list(self.forest.features),
-            "roots": self.forest.roots.tolist(),
-            "split": self.forest.feature.tolist(),
-            "number": self.forest.number.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Trees":
-        """Back from JSON."""
-        nodes = list(zip(map(int, document["split"]), map(float, document["number"]), strict=True))
-        roots = [int(root) for root in document["roots"]]
-        trees = [nodes[start:end] for start, end in zip(roots, [*roots[1:], len(nodes)], strict=True)]
-        forest = Forest.from_preorder([str(name) for name in document["features"]], trees)
-        return cls(forest, float(document["base"]), bool(document["single"]))
+        return np.asarray(self.base + self._forest.values(compared))
 
 
 @dataclass(frozen=True)
@@ -140,14 +124,5 @@ class Layers(Record):
         return np.asarray(state[:, 0])
 
 
-def predictor_from(document: Mapping[str, Any]) -> Predictor:
-    """Back from JSON, by its `kind`."""
-    kind = str(document.get("kind"))
-    if kind not in KINDS:
-        raise UnknownName("kind of predictor", kind, KINDS)
-    found: Predictor = KINDS[kind].from_dict(document)
-    return found
-
-
-KINDS: Mapping[str, Any] = {kind.kind: kind for kind in (Linear, Trees, RadialKernel, Layers, HistoryProcess)}
-"""By their name in a file."""
+Predictor = Linear | Trees | RadialKernel | Layers | HistoryProcess
+"""A function of the rows of a matrix of features; a file names their `kind`."""

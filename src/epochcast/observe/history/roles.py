@@ -78,11 +78,11 @@ def device_called(name: str) -> Device | None:
 
 
 def peak_of(device: Device, precision: str) -> float:
-    """The peak of the format that a precision multiplies in, as far as its name tells; of fp32 otherwise."""
+    """The peak of the format that a precision multiplies in, if its name says which; of fp32 otherwise."""
     words = precision.casefold()
     for math in ("fp8", "bf16", "fp16", "tf32"):
         if words.endswith(math) or words.startswith(math):
-            found = device.peak_flops_per_second.get(math)
-            if found:
-                return float(found)
+            flops_per_second = device.peak_flops_per_second.get(math)
+            if flops_per_second:
+                return float(flops_per_second)
     return float(device.peak_flops_per_second["fp32"])

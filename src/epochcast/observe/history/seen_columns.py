@@ -5,8 +5,7 @@ or a larger batch, or more GPUs, than that network ever had on that device.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,19 +26,19 @@ Pair = tuple[str, str]
 class SeenColumns(Record):
     """Categories and ranges by column; by network and device the largest batch and number of GPUs, by their column."""
 
-    levels: Mapping[str, frozenset[str]]
+    levels: Mapping[str, tuple[str, ...]]
     ranges: Mapping[str, tuple[float, float]]
-    pairs: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
+    pairs: tuple[tuple[str, str, Mapping[str, float]], ...] = ()
 
     @classmethod
     def of(cls, jobs: Jobs, *, has_pairs: bool = True) -> "SeenColumns":
         """Of the rows that are learned from."""
-        levels = {name: frozenset(map(str, np.unique(words))) for name, words in jobs.categories.items()}
+        levels = {name: tuple(map(str, np.unique(words))) for name, words in jobs.categories.items()}
         ranges = {}
         for name, column in jobs.numbers.items():
-            known = column[~np.isnan(column)]
-            ranges[name] = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
-        return cls(levels, ranges, _largest(jobs) if has_pairs else {})
+            values = column[~np.isnan(column)]
+            ranges[name] = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+        return cls(levels, ranges, _largest(jobs) if has_pairs else ())
 
     def news(self, jobs: Jobs) -> list[tuple[str, ...]]:
         """In what each row is unlike all that were learned from: columns, or what comes together in it."""
@@ -49,17 +48,17 @@ class SeenColumns(Record):
 
     def is_new(self, jobs: Jobs) -> Flags:
         """Which rows are, in any column."""
-        found = np.zeros(len(jobs), dtype=np.bool_)
+        is_new = np.zeros(len(jobs), dtype=np.bool_)
         for flags in self._flags(jobs).values():
-            found |= flags
-        return found
+            is_new |= flags
+        return is_new
 
     def _flags(self, jobs: Jobs) -> dict[str, Flags]:
-        found = {**{n: self._words(jobs, n) for n in self.levels}, **{n: self._numbers(jobs, n) for n in self.ranges}}
-        return {**found, **self._of_pairs(jobs, found)}
+        alone = {**{n: self._words(jobs, n) for n in self.levels}, **{n: self._numbers(jobs, n) for n in self.ranges}}
+        return {**alone, **self._of_pairs(jobs, alone)}
 
     def _words(self, jobs: Jobs, name: str) -> Flags:
-        levels = self.levels[name]
+        levels = set(self.levels[name])
         return np.array([str(word) not in levels and word != MISSING for word in jobs.category(name)], dtype=np.bool_)
 
     def _numbers(self, jobs: Jobs, name: str) -> Flags:
@@ -73,34 +72,15 @@ class SeenColumns(Record):
         words = pair_words(jobs)
         if not self.pairs or words is None:
             return {}
+        seen: dict[Pair, Mapping[str, float]] = {(model, device): largest for model, device, largest in self.pairs}
         pairs = list(zip(*(column.tolist() for column in words), strict=True))
-        is_unseen = np.array([MISSING not in pair and pair not in self.pairs for pair in pairs], dtype=np.bool_)
-        found = {PAIR: is_unseen & ~alone["model"] & ~alone["device"]}
-        for name in sorted({name for largest in self.pairs.values() for name in largest}):
-            most = np.array([self.pairs.get(pair, {}).get(name, np.inf) for pair in pairs])
+        is_unseen = np.array([MISSING not in pair and pair not in seen for pair in pairs], dtype=np.bool_)
+        flags = {PAIR: is_unseen & ~alone["model"] & ~alone["device"]}
+        for name in sorted({name for largest in seen.values() for name in largest}):
+            most = np.array([seen.get(pair, {}).get(name, np.inf) for pair in pairs])
             with np.errstate(invalid="ignore"):
-                found[of_pair(name)] = (jobs.number(name) > SLACK * most) & ~alone[name]
-        return found
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "levels": {name: sorted(levels) for name, levels in self.levels.items()},
-            "ranges": {name: list(ends) for name, ends in self.ranges.items()},
-            "pairs": [[*pair, dict(largest)] for pair, largest in self.pairs.items()],
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "SeenColumns":
-        """Back from JSON."""
-        return cls(
-            {str(name): frozenset(map(str, levels)) for name, levels in document["levels"].items()},
-            {str(name): (float(low), float(high)) for name, (low, high) in document["ranges"].items()},
-            {
-                (str(model), str(device)): {str(name): float(value) for name, value in largest.items()}
-                for model, device, largest in document["pairs"]
-            },
-        )
+                flags[of_pair(name)] = (jobs.number(name) > SLACK * most) & ~alone[name]
+        return flags
 
 
 def of_pair(column: str) -> str:
@@ -136,10 +116,10 @@ def numbers_of_pair(jobs: Jobs) -> dict[str, Array]:
     return {name: jobs.numbers[name] for name in names if name is not None}
 
 
-def _largest(jobs: Jobs) -> dict[Pair, dict[str, float]]:
+def _largest(jobs: Jobs) -> tuple[tuple[str, str, Mapping[str, float]], ...]:
     columns = numbers_of_pair(jobs)
-    found: dict[Pair, dict[str, float]] = {}
-    for pair, mine in by_pair(jobs):
-        known = {name: column[mine & ~np.isnan(column)] for name, column in columns.items()}
-        found[pair] = {name: float(values.max()) for name, values in known.items() if len(values)}
-    return found
+    pairs = []
+    for (model, device), mine in by_pair(jobs):
+        numbers = {name: column[mine & ~np.isnan(column)] for name, column in columns.items()}
+        pairs.append((model, device, {name: float(values.max()) for name, values in numbers.items() if len(values)}))
+    return tuple(pairs)

@@ -118,23 +118,23 @@ def numbers_called(name: str, jobs: Jobs) -> Array:
         return depths_of(jobs)
     column = column_of(name, jobs.numbers) if name in ROLES else name
     if column is None or column not in jobs.numbers:
-        known = {*(role for role in ROLES if column_of(role, jobs.numbers)), *jobs.numbers}
-        raise UnknownName("column of numbers", name, known)
+        names = {*(role for role in ROLES if column_of(role, jobs.numbers)), *jobs.numbers}
+        raise UnknownName("column of numbers", name, names)
     return jobs.numbers[column]
 
 
 def _above(name: str, jobs: Jobs, column: str, number: str, is_share: bool) -> Split:
     values = numbers_called(column, jobs)
-    known = np.unique(values[~np.isnan(values)])
+    levels = np.unique(values[~np.isnan(values)])
     try:
         threshold = float(number)
     except ValueError:
         raise BadInput(f"{name!r} has no threshold; write it like {column}>64") from None
     if is_share:
-        threshold = float(known[min(len(known) - 1, int(len(known) * threshold / 100))]) if len(known) else np.nan
+        threshold = float(levels[min(len(levels) - 1, int(len(levels) * threshold / 100))]) if len(levels) else np.nan
     below, above = np.flatnonzero(values <= threshold), np.flatnonzero(values > threshold)
     if not len(below) or not len(above):
-        span = f"{known[0]:g} to {known[-1]:g}" if len(known) else "empty"
+        span = f"{levels[0]:g} to {levels[-1]:g}" if len(levels) else "empty"
         raise BadInput(f"the split {name} leaves nothing on one side: {column} is {span}")
     return Split(name, ((below, above),), True)
 
@@ -142,14 +142,14 @@ def _above(name: str, jobs: Jobs, column: str, number: str, is_share: bool) -> S
 def _above_within(name: str, jobs: Jobs, column: str, fraction: float, within: Sequence[str]) -> Split:
     """Of every group of rows that are equal in some columns, and have two values of `column` or more, the largest."""
     values = numbers_called(column, jobs)
-    words = [jobs.category(_called(one, jobs, "column to group by")) for one in within]
+    words = [jobs.category(_called(group, jobs, "column to group by")) for group in within]
     groups = np.unique(np.column_stack(words), axis=0, return_inverse=True)[1].reshape(-1)
     is_test = np.zeros(len(jobs), dtype=np.bool_)
     for group in range(groups.max() + 1 if len(groups) else 0):
         mine = (groups == group) & ~np.isnan(values)
-        known = np.unique(values[mine])
-        if len(known) > 1:
-            is_test |= mine & (values > known[min(len(known) - 2, int(len(known) * fraction))])
+        levels = np.unique(values[mine])
+        if len(levels) > 1:
+            is_test |= mine & (values > levels[min(len(levels) - 2, int(len(levels) * fraction))])
     if not is_test.any():
         raise BadInput(f"the split {name} leaves nothing to test: {column} is the same in every group")
     return Split(name, ((np.flatnonzero(~is_test), np.flatnonzero(is_test)),), True)
@@ -165,12 +165,12 @@ def _fraction(name: str, number: str, share: str) -> float:
     return percent / 100
 
 
-def _called(column: str, jobs: Jobs, what: str) -> str:
+def _called(column: str, jobs: Jobs, sort: str) -> str:
     """A column by its part in a formula, or by its own name."""
-    found = (column_of(column, jobs.columns) or column) if column in ROLES else column
-    if found not in jobs.columns:
-        raise UnknownName(what, found, jobs.columns)
-    return found
+    name = (column_of(column, jobs.columns) or column) if column in ROLES else column
+    if name not in jobs.columns:
+        raise UnknownName(sort, name, jobs.columns)
+    return name
 
 
 def _without(name: str, jobs: Jobs, rest: str) -> Split:
@@ -180,7 +180,7 @@ def _without(name: str, jobs: Jobs, rest: str) -> Split:
     levels = [level] if level else [str(word) for word in np.unique(words) if word != MISSING]
     if level and level not in set(words.tolist()):
         raise UnknownName(f"value of {column}", level, set(words.tolist()))
-    parts = [(np.flatnonzero(words != one), np.flatnonzero(words == one)) for one in levels]
+    parts = [(np.flatnonzero(words != left_out), np.flatnonzero(words == left_out)) for left_out in levels]
     if len(levels) == len(np.unique(words)) == 1:
         raise BadInput(f"{column} has one value; there is nothing to learn from without it")
     return Split(name, tuple(parts), True)
@@ -196,8 +196,8 @@ def depths_of(jobs: Jobs) -> Array:
     column = column_of("depth", jobs.numbers)
     if column is not None:
         return jobs.numbers[column]
-    found = [re.search(r"(?<![\d.])(\d{1,4})(?!\d)", word) for word in jobs.category("model").tolist()]
-    return np.array([np.nan if match is None else float(match[1]) for match in found])
+    matches = [re.search(r"(?<![\d.])(\d{1,4})(?!\d)", word) for word in jobs.category("model").tolist()]
+    return np.array([np.nan if match is None else float(match[1]) for match in matches])
 
 
 def _deeper(name: str, jobs: Jobs) -> Split:
@@ -225,14 +225,14 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise BadInput(f"the share that is held out lies between 0 and 1, got {text!r}")
+        raise BadInput(f"the held-out share must be between 0 and 1, got {text!r}")
     return share
 
 
 def default_splits(jobs: Jobs) -> Sequence[str]:
     """What `compare` does when nobody says: random parts, and the extrapolations that the table allows."""
     wanted = ["random", "batch>60%", "gpus>50%", "power>60%", "deeper"]
-    found = []
+    names = []
     for name in wanted:
         try:
             split = split_of(name, jobs)
@@ -240,5 +240,5 @@ def default_splits(jobs: Jobs) -> Sequence[str]:
             continue
         train, test = split.parts[0]
         if not split.is_outside or (len(train) >= 20 and len(test) >= 5):
-            found.append(name)
-    return found
+            names.append(name)
+    return names

@@ -53,7 +53,7 @@ class Tuned:
 
 def tuned(
     kind: ModelKind,
-    known: LearningSet,
+    past: LearningSet,
     *,
     candidates: Sequence[Options] = (),
     seed: int = 0,
@@ -62,26 +62,26 @@ def tuned(
 ) -> Tuned:
     """Every candidate on the same parts. One that cannot be fitted is left out; raises where none can."""
     tried = tuple(candidates) or kind.grid
-    parts = folds_of(len(known), FOLDS, seed)
-    unseen = np.full((len(tried), len(known)), np.nan)
+    parts = folds_of(len(past), FOLDS, seed)
+    unseen = np.full((len(tried), len(past)), np.nan)
     each: dict[int, Array] = {}
     failed: dict[int, EpochcastError] = {}
 
-    def one(place: int, part: int) -> tuple[int, int, Array, Array]:
+    def fit_part(place: int, part: int) -> tuple[int, int, Array, Array]:
         train, test = parts[part]
-        fitted, asked = kind.fit(known.take(train), tried[place], seed), known.take(test).inputs
-        return place, part, fitted.predict(asked), fitted.each(asked)
+        fitted, inputs = kind.fit(past.take(train), tried[place], seed), past.take(test).inputs
+        return place, part, fitted.predict(inputs), fitted.each(inputs)
 
     with one_thread_each(), ThreadPoolExecutor(max(1, workers)) as pool:
         futures: dict[Future[tuple[int, int, Array, Array]], int] = {
-            pool.submit(one, place, part): place for place in range(len(tried)) for part in range(len(parts))
+            pool.submit(fit_part, place, part): place for place in range(len(tried)) for part in range(len(parts))
         }
         for future in as_completed(futures):
             try:
                 place, part, predicted, of_sums = future.result()
                 unseen[place, parts[part][1]] = predicted
-                whole = each.setdefault(place, np.full((len(of_sums), len(known)), np.nan))
-                whole[:, parts[part][1]] = of_sums
+                sums = each.setdefault(place, np.full((len(of_sums), len(past)), np.nan))
+                sums[:, parts[part][1]] = of_sums
             except EpochcastError as error:
                 failed[futures[future]] = error
             if tick is not None:
@@ -91,7 +91,7 @@ def tuned(
     errors = np.where(
         np.isin(np.arange(len(tried)), list(failed)),
         np.inf,
-        (np.abs(unseen - known.target) / known.target).mean(axis=1),
+        (np.abs(unseen - past.target) / past.target).mean(axis=1),
     )
     errors = np.where(np.isnan(errors), np.inf, errors)
     best = int(np.argmin(errors))
@@ -106,7 +106,7 @@ def fits_of(kind: ModelKind, candidates: Sequence[Options] = ()) -> int:
 
 
 def counted(progress: Progress, total: int) -> Tick:
-    """A tick that tells how many of all fits are done."""
+    """A tick that reports how many of all fits are done."""
     done = 0
 
     def tick() -> None:

@@ -49,9 +49,9 @@ class CurveReader:
         for number, start in enumerate(records.starts, 1):
             self._waiting += self._events.scalars(records, start)
             if len(self._waiting) >= LOOK_AHEAD:
-                found = self.settle()
+                sightings = self.settle()
                 if self._tag is not None:
-                    return found + self._of_curve(Records(records.data, records.starts[number:]))
+                    return sightings + self._of_curve(Records(records.data, records.starts[number:]))
                 self._waiting = []  # curves of validation alone
         return []
 
@@ -91,32 +91,32 @@ class CurveReader:
         for index in chosen:
             decoded.pop(index, None)
         decoded.update(self._sampled(records, chosen))
-        found: list[Sighting] = []
+        sightings: list[Sighting] = []
         for index in sorted(decoded):
             seen = self._sightings(self._events.scalars(records, records.starts[index]))
             for sighting in seen:
                 sighting.reports = decoded[index]
-            found += seen
-        return found
+            sightings += seen
+        return sightings
 
     def _sampled(self, records: Records, chosen: list[int]) -> dict[int, int]:
         """Records of the curve that are to be decoded, and for how many reports each stands."""
         exact = max(0, sampling.EXACT_REPORTS - self._reports)
         self._reports += len(chosen)
-        kept = dict.fromkeys(chosen[:exact], 1)
+        counts = dict.fromkeys(chosen[:exact], 1)
         rest = chosen[exact:]
         if not rest:
-            return kept
+            return counts
         before = -1
         for at in self._odd([_step_and_seconds(records.data, records.starts[index]) for index in rest]):
-            kept[rest[at]] = at - before
+            counts[rest[at]] = at - before
             before = at
-        return kept
+        return counts
 
-    def _odd(self, told: list[tuple[int, float]]) -> list[int]:
+    def _odd(self, points: list[tuple[int, float]]) -> list[int]:
         """Places of reports that do not go on as before, of those in front of them, one in so many, and the last."""
-        steps, seconds = np.diff(np.array([self._last or told[0], *told], dtype=float), axis=0).T
-        self._last = told[-1]
+        steps, seconds = np.diff(np.array([self._last or points[0], *points], dtype=float), axis=0).T
+        self._last = points[-1]
         usual = self._usual or (float(np.median(steps)), float(np.median(seconds)))
         is_odd = (steps <= 0) | (steps > sampling.MOST_STEPS_CHANGE * usual[0]) | (seconds < 0)
         is_odd |= seconds > sampling.MOST_CHANGE * usual[1] + sampling.MOST_JUMP_SECONDS
@@ -127,15 +127,15 @@ class CurveReader:
         return [int(at) for at in np.flatnonzero(is_odd)]
 
     def _sightings(self, scalars: list[Scalar]) -> list[Sighting]:
-        found = []
+        sightings = []
         for scalar in scalars:
             if scalar.tag == self._tag:
                 loss = scalar.value if _LOSS.search(scalar.tag) else None
-                found.append(Sighting(step=float(scalar.step), stamp_seconds=scalar.wall_seconds, loss=loss))
+                sightings.append(Sighting(step=float(scalar.step), stamp_seconds=scalar.wall_seconds, loss=loss))
             elif _NOT_TRAINING.search(scalar.tag):
                 self._beside.add(scalar.tag)
-                found.append(Sighting("validation", stamp_seconds=scalar.wall_seconds))
-        return found
+                sightings.append(Sighting("validation", stamp_seconds=scalar.wall_seconds))
+        return sightings
 
 
 def _written(tag: str) -> bytes:

@@ -133,18 +133,18 @@ class Records:
 
     def holding(self, needle: bytes) -> list[int]:
         """How manieth records hold these bytes."""
-        found: list[int] = []
+        indices: list[int] = []
         starts, index = self.starts, 0
         place = self.data.find(needle)
         while place >= 0 and starts:
             index = bisect_right(starts, place, index) - 1
             if index >= 0:
-                found.append(index)
+                indices.append(index)
             index += 1
             if index >= len(starts):
                 break
             place = self.data.find(needle, starts[index])
-        return found
+        return indices
 
 
 def _next_place(data: bytes, position: int) -> int:

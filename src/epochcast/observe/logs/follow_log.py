@@ -7,6 +7,7 @@ from pathlib import Path
 from epochcast.observe.logs.log_follower import LogFollower
 from epochcast.observe.runs.run_watch import RunWatch
 from epochcast.observe.runs.standing import Standing
+from epochcast.observe.runs.track_request import TrackRequest
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.predict.forecast.forecast import Forecast
 
@@ -35,8 +36,9 @@ def follow(
     100% done, 0 s left
     >>> folder.cleanup()
     """
-    follower = LogFollower(log, format, pattern)
-    watch = RunWatch(follower.look, Tracker(total, forecast))
+    request = TrackRequest(total=total, format=format, pattern=pattern)
+    follower = LogFollower(log, request.format, request.pattern)
+    watch = RunWatch(follower.look, Tracker(request.total, forecast))
     try:
         while True:
             standing = watch.tell(follower.reported_at_seconds) if watch.read() else None

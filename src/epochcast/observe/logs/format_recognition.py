@@ -52,8 +52,8 @@ class FormatCandidate:
     @property
     def evidence(self) -> float:
         """Fitting lines, weighed; common words, however many, against a line or two that nobody else prints."""
-        whole = min(self.lines, MOST_LINES) * self.format.sureness
-        return min(whole, MOST_COMMON_EVIDENCE) if self.is_common else whole
+        evidence = min(self.lines, MOST_LINES) * self.format.sureness
+        return min(evidence, MOST_COMMON_EVIDENCE) if self.is_common else evidence
 
     @property
     def is_common(self) -> bool:
@@ -66,21 +66,21 @@ class Recogniser:
     """Compares lines with all formats until one is clearly ahead."""
 
     formats: tuple[Format, ...] = FORMATS
-    kept: list[str] = field(default_factory=list)
+    lines_read: list[str] = field(default_factory=list)
     candidates: list[FormatCandidate] = field(init=False)
     _needles: list[tuple[FormatCandidate, tuple[bytes, ...]]] = field(init=False)
     _present: list[tuple[FormatCandidate, tuple[bytes, ...]]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.candidates = [FormatCandidate(known, known.parser()) for known in self.formats]
+        self.candidates = [FormatCandidate(format, format.parser()) for format in self.formats]
         self._needles = [(c, tuple(n.encode() for n in c.format.needles)) for c in self.candidates]
 
     def prepare(self, block: bytes) -> None:
         """Leave out what the next lines cannot hold: most formats' words are nowhere in them."""
         self._present = []
-        there = _pairs_in(block)
+        pairs = _pairs_in(block)
         for candidate, needles in self._needles:
-            present = tuple(needle for needle in needles if _may_hold(there, needle) and needle in block)
+            present = tuple(needle for needle in needles if _may_hold(pairs, needle) and needle in block)
             if present:
                 self._present.append((candidate, present))
 
@@ -101,9 +101,9 @@ class Recogniser:
             if sighting is not None and sighting.phase == "train":
                 candidate.lines += 1
                 is_sighted = True
-        if is_kept and text is not None and len(self.kept) < MOST_KEPT_LINES:
-            self.kept.append(text)
-        return (is_sighted and self._is_clear()) or (is_kept and len(self.kept) >= MOST_KEPT_LINES)
+        if is_kept and text is not None and len(self.lines_read) < MOST_KEPT_LINES:
+            self.lines_read.append(text)
+        return (is_sighted and self._is_clear()) or (is_kept and len(self.lines_read) >= MOST_KEPT_LINES)
 
     def _is_clear(self) -> bool:
         ahead = self.ranked()
@@ -132,24 +132,24 @@ class Recogniser:
         if not ranked:
             return None
         best = ranked[0]
-        whole = sum(candidate.evidence**2 for candidate in ranked)
-        share = best.evidence**2 / whole
-        rivals = tuple((other.parser.flavour, other.evidence**2 / whole) for other in ranked[1:4])
+        total = sum(candidate.evidence**2 for candidate in ranked)
+        share = best.evidence**2 / total
+        rivals = tuple((other.parser.flavour, other.evidence**2 / total) for other in ranked[1:4])
         few = min(1.0, (1 + best.evidence) / (1 + ENOUGH_EVIDENCE))
         return best.format, Recognition(best.parser.flavour, best.format.framework, share * few, best.lines, rivals)
 
 
 def _pairs_in(block: bytes) -> bytes:
     """Which pairs of bytes follow each other in a block: a table of 65,536 bytes, each 0 or 1."""
-    there = np.zeros(1 << 16, np.uint8)
+    pairs = np.zeros(1 << 16, np.uint8)
     letters = np.frombuffer(block, np.uint8).astype(np.uint16)
-    there[(letters[:-1] << 8) | letters[1:]] = 1
-    return there.tobytes()
+    pairs[(letters[:-1] << 8) | letters[1:]] = 1
+    return pairs.tobytes()
 
 
-def _may_hold(there: bytes, needle: bytes) -> bool:
+def _may_hold(pairs: bytes, needle: bytes) -> bool:
     """Whether all pairs of a needle are there. To look for every needle itself takes ten times as long."""
-    return all(there[one << 8 | other] for one, other in pairwise(needle))
+    return all(pairs[first << 8 | second] for first, second in pairwise(needle))
 
 
 def sight(parser: Parser, line: str) -> Sighting | None:

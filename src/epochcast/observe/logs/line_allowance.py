@@ -5,7 +5,7 @@ few lines. One that starts anew every other kilobyte, or whose every line ends a
 parts, and what lies between two parts is taken to be like the parts.
 
 What stands in the log is exact behind such a gap: steps, epochs, dates, timers. A clock that is summed up (epochs with
-times of their own, times of steps) goes on by what the parts took per byte. Restarts within a gap are not counted.
+times of their own, times of steps) continues by what the parts took per byte. Restarts within a gap are not counted.
 """
 
 from dataclasses import dataclass, field

@@ -35,7 +35,7 @@ def _falls(rows: list[tuple[float, ...]]) -> list[int]:
     """Places at which the number that mostly rises falls."""
     most, places = 0, list[int]()
     for column in _columns(rows):
-        fallen = [place for place, (one, other) in enumerate(pairwise(column), 1) if other < one]
+        fallen = [place for place, (before, after) in enumerate(pairwise(column), 1) if after < before]
         if not fallen or len(fallen) > MOST_FALLS * len(rows):
             continue
         risen = sum(map(lt, column, column[1:]))
@@ -49,8 +49,8 @@ def _jump(lines: list[bytes], rows: list[tuple[float, ...]]) -> list[int]:
     """The place at which a clock jumps furthest, if far: the time of day, or else any number that never falls."""
     clocks = [_CLOCK.search(line, 0, MOST_BYTES) for line in lines[:1]]
     if None not in clocks:
-        found = [_CLOCK.search(line, 0, MOST_BYTES) for line in lines]
-        rows = [(3600.0 * int(c[1]) + 60 * int(c[2]) + int(c[3]),) for c in found if c]
+        clocks = [_CLOCK.search(line, 0, MOST_BYTES) for line in lines]
+        rows = [(3600.0 * int(c[1]) + 60 * int(c[2]) + int(c[3]),) for c in clocks if c]
     for column in _columns(rows):
         steps = list(map(sub, column[1:], column))
         furthest = max(steps)

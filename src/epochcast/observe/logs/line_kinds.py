@@ -50,17 +50,17 @@ class Kinds:
         seen = self.seen.get(kind)
         if seen is None:
             if len(self.seen) >= MOST_KINDS:
-                self.seen = {known: self.seen[known] for known in self.codes}
+                self.seen = {coded: self.seen[coded] for coded in self.codes}
                 if len(self.seen) >= MOST_KINDS // 2:
                     self.seen, self.codes = {}, _Codes()
             seen = self.seen[kind] = [0] * 5
         if code == SILENT and seen[MUTE]:  # it was listened to, and had nothing to say
             code = MUTE
         seen[code] += 1
-        whole = sum(seen)
-        if whole < (LEAST_SILENT_LINES if code >= SILENT else LEAST_LINES):
+        total = sum(seen)
+        if total < (LEAST_SILENT_LINES if code >= SILENT else LEAST_LINES):
             return
-        if seen[code] >= LEAST_SHARE * whole:
+        if seen[code] >= LEAST_SHARE * total:
             self.codes[kind] = code
         else:
             self.codes.pop(kind, None)

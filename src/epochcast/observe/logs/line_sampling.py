@@ -1,7 +1,7 @@
 """Which lines of a very long log are read: all of them at first, then some of those that go on as before.
 
 Of a passage of reports of one kind after another the first is read, the last, and one in so many. A stretch between
-two of these goes on as before where the totals, the steps per line and the time per line are what they were, and
+two of these continues as before where the totals, the steps per line and the time per line are what they were, and
 nothing ended whose time has to be added up (an epoch with a bar of its own). Where they are not (a pause, a restart, a
 gap), either half of the stretch is tried, down to single lines. So counts stay exact, and so do clocks that are written
 (dates, timers, bars). A clock that is summed up from the times of steps takes those of the lines that are read for
@@ -52,7 +52,7 @@ WOVEN_CHANGES, WOVEN_LINES = 9, 15
 # Of lines of silent kinds one in so many is listened to.
 LISTENING = 61
 
-# Lines after which a silent kind that comes again tells that something happened.
+# Lines after which a silent kind that comes again means that something happened.
 AWAY_LINES = 500
 
 # Kinds are learned from piece to piece: small ones first.
@@ -63,7 +63,7 @@ _SILENT_BYTES = bytes((SILENT, MUTE))
 
 
 @dataclass
-class _Told:
+class _LastSighting:
     """The last report of a rank: what it said, the how manieth report it was, and what is usual per line."""
 
     sighting: Sighting
@@ -133,7 +133,7 @@ class Sampler:
     _trained: int = 0
     _trained_closely: int = 0
     _offset: int = 0
-    _told: dict[int | None, _Told] = field(default_factory=dict)
+    _last: dict[int | None, _LastSighting] = field(default_factory=dict)
     _since: list[int] = field(default_factory=lambda: [0] * 5)
     _before: int = ALWAYS
     _changes: deque[int] = field(default_factory=lambda: deque([-WOVEN_LINES - 1] * WOVEN_CHANGES, WOVEN_CHANGES))
@@ -142,7 +142,7 @@ class Sampler:
     _heard: list[int] = field(default_factory=list)
 
     def read(self, block: bytes) -> None:
-        """Read what has to be read of these lines; piece by piece, so that what one tells of kinds serves the next."""
+        """Read what has to be read of these lines, piece by piece: kinds learned from one serve the next."""
         start, size = 0, len(block)
         while start < size:
             owed = self.allowance.owed_bytes
@@ -185,10 +185,10 @@ class Sampler:
 
     def _sort_out(self, codes: bytearray) -> None:
         """Lines of unknown kinds without any word of the format are mute; of silent ones some are listened to."""
-        search, lines, kinds, known = self.needle.search, self._lines, self._kinds, self.kinds.codes
+        search, lines, kinds, code_of_kind = self.needle.search, self._lines, self._kinds, self.kinds.codes
         index = codes.find(ALWAYS)
         while index >= 0:
-            if kinds[index] not in known and search(lines[index]) is None:
+            if kinds[index] not in code_of_kind and search(lines[index]) is None:
                 codes[index] = MUTE
                 self.kinds.note(kinds[index], MUTE)
             index = codes.find(ALWAYS, index + 1)
@@ -201,12 +201,12 @@ class Sampler:
 
     def _overhear(self, codes: bytearray) -> None:
         """Silent lines that were long away are those of a start or an end: what lies around them is read."""
-        known, seen, here = self.kinds.codes, self._seen, self._every_line
-        silent = [kind for kind in set(self._kinds) if known[kind] >= SILENT]
-        away = {kind for kind in silent if here - seen.get(kind, here) > AWAY_LINES}
+        code_of_kind, seen, line = self.kinds.codes, self._seen, self._every_line
+        silent = [kind for kind in set(self._kinds) if code_of_kind[kind] >= SILENT]
+        away = {kind for kind in silent if line - seen.get(kind, line) > AWAY_LINES}
         if len(seen) > 2 * MOST_KINDS:
             seen.clear()
-        seen.update(dict.fromkeys(silent, here + len(self._kinds)))
+        seen.update(dict.fromkeys(silent, line + len(self._kinds)))
         if away:
             places = [place for place, kind in enumerate(self._kinds) if kind in away]
             codes[places[0]] = codes[places[-1]] = ALWAYS
@@ -255,7 +255,7 @@ class Sampler:
             self.parser = twin
             self._tell(sighting, self._offset + last)
             return
-        if sighting is not None and _is_epoch_per_line(self._told.get(sighting.rank), sighting, self._offset + last):
+        if sighting is not None and _is_epoch_per_line(self._last.get(sighting.rank), sighting, self._offset + last):
             for at in range(first, last + 1):
                 self._take(at)
             return
@@ -297,33 +297,33 @@ class Sampler:
 
     def _tell(self, sighting: Sighting, line: int) -> None:
         if sighting.phase == "train":
-            told = self._told.get(sighting.rank)
-            if told is None:
-                told = self._told[sighting.rank] = _Told(sighting, line)
+            last = self._last.get(sighting.rank)
+            if last is None:
+                last = self._last[sighting.rank] = _LastSighting(sighting, line)
             if sighting.rank is None:
-                sighting.reports = max(1, line - told.line)
+                sighting.reports = max(1, line - last.line)
                 if sighting.interval_seconds is not None:
                     sighting.interval_seconds *= sighting.reports
-            told.follow(sighting, line)
+            last.follow(sighting, line)
         self.place(sighting)
 
     def _goes_on(self, sighting: Sighting, line: int) -> bool:
         """Whether nothing happened between the last report that was read and this one, but more of the same."""
-        told = self._told.get(sighting.rank)
-        if told is None or told.line >= line or code_of(sighting) != GOING_ON:
+        last = self._last.get(sighting.rank)
+        if last is None or last.line >= line or code_of(sighting) != GOING_ON:
             return False
-        return _is_same_section(told.sighting, sighting) and told.expects(sighting, line)
+        return _is_same_section(last.sighting, sighting) and last.expects(sighting, line)
 
 
-def _is_epoch_per_line(told: _Told | None, sighting: Sighting, line: int) -> bool:
+def _is_epoch_per_line(last: _LastSighting | None, sighting: Sighting, line: int) -> bool:
     """Whether so many epochs began in between that no line can be passed over."""
-    if told is None or told.sighting.epoch is None or sighting.epoch is None:
+    if last is None or last.sighting.epoch is None or sighting.epoch is None:
         return False
-    return 2 * (sighting.epoch - told.sighting.epoch) >= line - told.line > 0 and sighting.stamp_seconds is None
+    return 2 * (sighting.epoch - last.sighting.epoch) >= line - last.line > 0 and sighting.stamp_seconds is None
 
 
 def _is_same_section(before: Sighting, after: Sighting) -> bool:
-    """Whether the same was announced; and the same epoch, where its time is not that of a clock which goes on."""
+    """Whether the same was announced; and the same epoch, where its time is not that of a clock that continues."""
     if (before.section, before.attempt, before.total, before.batches, before.epochs) != (
         after.section,
         after.attempt,
@@ -356,9 +356,9 @@ def _moved(before: Sighting, after: Sighting) -> tuple[float | None, float | Non
 
 
 def _first(values: Callable[[Sighting], tuple[float | None, ...]], before: Sighting, after: Sighting) -> float | None:
-    for one, other in zip(values(before), values(after), strict=True):
-        if one is not None and other is not None:
-            return other - one
+    for earlier, later in zip(values(before), values(after), strict=True):
+        if earlier is not None and later is not None:
+            return later - earlier
     return None
 
 

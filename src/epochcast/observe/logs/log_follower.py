@@ -23,23 +23,23 @@ class ArrivalClock:
 
     def timed(self, seen: list[Report]) -> list[Report]:
         """The same reports; where nothing times them the last has this moment, and when the others came is lost."""
-        trained = [one for one in seen if one.phase == "train"]
+        trained = [report for report in seen if report.phase == "train"]
         if self.is_needed is None and trained:
-            self.is_needed = all(one.clock_seconds is None and one.step_seconds is None for one in trained)
+            self.is_needed = all(report.clock_seconds is None and report.step_seconds is None for report in trained)
             if self.is_needed:
                 self.first_seconds = time.monotonic()
                 return [trained[-1]._replace(clock_seconds=0.0)]
         if not self.is_needed or not seen:
             return seen
         now = time.monotonic() - self.first_seconds
-        return [*(one._replace(clock_seconds=None) for one in seen[:-1]), seen[-1]._replace(clock_seconds=now)]
+        return [*(report._replace(clock_seconds=None) for report in seen[:-1]), seen[-1]._replace(clock_seconds=now)]
 
 
 class LogFollower:
     """One growing file. It stays open between looks, so that what was written last before a rotation is read as well.
 
     A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
-    the run goes on in a new attempt or where it was.
+    the run continues in a new attempt or where it was.
     """
 
     def __init__(self, path: str | Path, format: str | None = None, pattern: str | None = None) -> None:
@@ -52,16 +52,16 @@ class LogFollower:
 
     def look(self) -> list[Report]:
         """What is new since the last look; nothing where the file is away."""
-        found = self._rest() if self._source is not None else []
+        reports = self._rest() if self._source is not None else []
         if self._is_replaced():
             self.close()
         if self._source is None:
             try:
                 self._source = self.path.open("rb")
             except OSError:
-                return self._arrival.timed(found + self.reader.flush())
-            found += self._rest()
-        return self._arrival.timed(found + self.reader.flush())
+                return self._arrival.timed(reports + self.reader.flush())
+            reports += self._rest()
+        return self._arrival.timed(reports + self.reader.flush())
 
     @property
     def reported_at_seconds(self) -> float:
@@ -82,23 +82,23 @@ class LogFollower:
         if self._source is None:
             return False
         try:
-            there, here = os.stat(self.path), os.fstat(self._source.fileno())
+            on_disk, opened = os.stat(self.path), os.fstat(self._source.fileno())
         except OSError:
             return False
-        return (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev)
+        return (on_disk.st_ino, on_disk.st_dev) != (opened.st_ino, opened.st_dev)
 
     def _rest(self) -> list[Report]:
         assert self._source is not None
-        found: list[Report] = []
+        reports: list[Report] = []
         try:
             if os.fstat(self._source.fileno()).st_size < self._source.tell():
                 self._source.seek(0)
                 self._unpack, self._is_begun = None, False
             while chunk := self._source.read(CHUNK_BYTES):
-                found += self.reader.feed(self._plain(chunk))
+                reports += self.reader.feed(self._plain(chunk))
         except OSError:
             self.close()
-        return found
+        return reports
 
     def _plain(self, chunk: bytes) -> bytes:
         if not self._is_begun:

@@ -45,9 +45,9 @@ class LineSplitter:
         return self._clean(rest)
 
     def _cut(self, data: bytes, end: int) -> bytes:
-        whole, rest = data[: end + 1], data[end + 1 :]
+        lines, rest = data[: end + 1], data[end + 1 :]
         self._rest = rest[:LONGEST_LINE_BYTES]
-        return self._clean(whole)
+        return self._clean(lines)
 
     def _clean(self, block: bytes) -> bytes:
         if b"\0" in block:  # a file that was truncated while its writer went on begins with as many as it had bytes
@@ -66,10 +66,10 @@ class LineSplitter:
 def _uncoloured(block: bytes) -> bytes:
     """Most blocks have a few codes many times: these are replaced one by one, which is quicker than a pattern."""
     for _ in range(_MOST_CODES):
-        found = _COLOUR.search(block)
-        if found is None:
+        match = _COLOUR.search(block)
+        if match is None:
             return block
-        block = block.replace(found[0], b"")
+        block = block.replace(match[0], b"")
     return _COLOUR.sub(b"", block)
 
 

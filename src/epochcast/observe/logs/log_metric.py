@@ -29,7 +29,7 @@ class MetricReader:
 
     def read(self) -> list[float]:
         """What is new since the last look."""
-        found: list[float] = []
+        values: list[float] = []
         try:
             with self.path.open("rb") as plain:
                 if plain.read(2) == b"\x1f\x8b":
@@ -38,10 +38,10 @@ class MetricReader:
                 plain.seek(self._position)
                 while chunk := plain.read(CHUNK_BYTES):
                     self._position += len(chunk)
-                    found += self.feed(chunk)
+                    values += self.feed(chunk)
         except FileNotFoundError:
             pass  # between rotation and the first line of the new file
-        return found
+        return values
 
     def feed(self, data: bytes) -> list[float]:
         """The values on the lines that `data` ends."""
@@ -60,15 +60,15 @@ class MetricReader:
         if self._position:
             return []
         self._position = 1
-        found: list[float] = []
+        values: list[float] = []
         with gzip.open(self.path, "rb") as source:
             while chunk := source.read(CHUNK_BYTES):
-                found += self.feed(chunk)
-        return found
+                values += self.feed(chunk)
+        return values
 
     def _value(self, line: str) -> float | None:
-        if self._column is not None and (told := self._of_row(line)) is not None:
-            return told
+        if self._column is not None and (value := self._of_row(line)) is not None:
+            return value
         match = self._pattern.search(line)
         if match is None:
             cells = [cell.strip().strip("\"'") for cell in line.split(",")]

@@ -65,7 +65,7 @@ class LogReader:
         self._reports = self._lines = 0
         self._sampler: sampling.Sampler | None = None
         self._gaps: Gaps | None = None
-        self._found: list[Report] = []
+        self._new_reports: list[Report] = []
         self._unstamped = 0
         self._is_dated = False
         self._cost = 1.0
@@ -132,15 +132,15 @@ class LogReader:
 
     def close(self) -> list[Report]:
         """The observations of a last line that nothing ended."""
-        found: list[Report] = []
+        reports: list[Report] = []
         if self._head is not None:
             head = self._head
             self._begin(head)
-            found += self._block(self._splitter.feed(head))
+            reports += self._block(self._splitter.feed(head))
         if self._curves is None:
-            found += self._block(self._splitter.close())
-        found += self.flush()
-        return found + (self._decide() if self._recogniser is not None else [])
+            reports += self._block(self._splitter.close())
+        reports += self.flush()
+        return reports + (self._decide() if self._recogniser is not None else [])
 
     def _begin(self, head: bytes) -> None:
         self._head = None
@@ -181,19 +181,19 @@ class LogReader:
         decided = self._recogniser.decide()
         if decided is None:
             return []
-        kept = self._recogniser.kept
+        lines = self._recogniser.lines_read
         self._choose(*decided)
         assert self._parser is not None
-        return self._placed([seen for line in kept if (seen := self._sighting(self._parser, line)) is not None])
+        return self._placed([seen for line in lines if (seen := self._sighting(self._parser, line)) is not None])
 
     def _read(self, block: bytes) -> list[Report]:
         """All lines of the first reports, then a sample (`sampling`)."""
-        self._found = []
+        self._new_reports = []
         if self._sampler is None:
             block = self._read_all(block)
         if self._sampler is not None and block:
             self._sampler.read(block)
-        return self._found
+        return self._new_reports
 
     def _read_all(self, block: bytes) -> bytes:
         """What is left of the block once enough reports were read."""
@@ -215,7 +215,7 @@ class LogReader:
 
     def _place(self, sighting: Sighting) -> None:
         if (seen := self._course.place(sighting)) is not None:
-            self._found.append(seen if self._gaps is None else self._gaps.close(seen))
+            self._new_reports.append(seen if self._gaps is None else self._gaps.close(seen))
 
     def _sighting(self, parser: Parser, data: bytes | str) -> Sighting | None:
         line = data if isinstance(data, str) else data.decode("utf-8", "replace")
@@ -286,9 +286,9 @@ def read_log(path: str | Path, format: str | None = None, pattern: str | None = 
     ('pytorch_imagenet', 40, 40.0)
     """
     reader = LogReader(format, pattern)
-    found = [seen for part in stream(path, reader, format) for seen in part]
+    reports = [seen for part in stream(path, reader, format) for seen in part]
     assert reader.recognition is not None  # a file that nobody recognises has no training lines
-    return Log(Path(path), reader.recognition, tuple(found), reader.started_at_seconds)
+    return Log(Path(path), reader.recognition, tuple(reports), reader.started_at_seconds)
 
 
 def stream(path: str | Path, reader: LogReader, format: str | None = None) -> Iterator[list[Report]]:

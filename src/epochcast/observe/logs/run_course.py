@@ -1,4 +1,4 @@
-"""Placing what lines say in the run: steps counted through epochs, attempts told apart, one clock for all reports.
+"""Placing what lines say in the run: steps counted through epochs, attempts separated, one clock for all reports.
 
 Terms: an *attempt* is one start of the job; a log may hold several. A *section* is an epoch or a progress bar with a
 time of its own. Where lines have no date, the clock is the sum of what they say has passed: sections that ended, or the
@@ -14,7 +14,7 @@ from epochcast.observe.runs.report import Phase, Report
 # Lines of processes that write into one file arrive out of order by a few reports; more than that is a restart.
 STRAGGLING_REPORTS = 3
 
-# An expected rest below this, in whole seconds, tells less of the time so far than the time so far itself.
+# An expected rest below this, in whole seconds, says less about the time so far than the time so far itself.
 COARSE_SECONDS = 20.0
 
 # A sampled step this much slower than the one before held something else (evaluation) and stands for itself alone.
@@ -170,7 +170,7 @@ class Course:
     has_clock: bool = False
     counts_epochs: bool = False
     rank: int | None = None
-    told_attempt: int | None = None
+    named_attempt: int | None = None
 
     def place(self, sighting: Sighting) -> Report | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
@@ -235,7 +235,7 @@ class Course:
             self.batches = batches
 
     def _step(self, sighting: Sighting) -> float | None:
-        """Where the run is. One that was counted in epochs before a line told their length stays counted in epochs."""
+        """Where the run is. One that was counted in epochs before a line gave their length stays counted in epochs."""
         if not self.counts_epochs or self.step is None:
             return self._steps(sighting)
         if sighting.epochs_done is not None:
@@ -285,13 +285,13 @@ class Course:
         self.first_step = step
         return True
 
-    def _note_attempt(self, told: int | None) -> None:
+    def _note_attempt(self, attempt: int | None) -> None:
         """Lines that number their attempts say so where one begins, be it ahead of the step before."""
-        if told is None:
+        if attempt is None:
             return
-        if self.told_attempt not in (None, told):
+        if self.named_attempt not in (None, attempt):
             self._begin_anew()
-        self.told_attempt = told
+        self.named_attempt = attempt
 
     def _begin_anew(self) -> None:
         self.attempt += 1

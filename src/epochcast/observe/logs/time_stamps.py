@@ -56,47 +56,47 @@ class Stamps:
         return None
 
     def _read(self, match: re.Match[str]) -> float | None:
-        found = match.groupdict()
-        if unix := found.get("unix"):
+        parts = match.groupdict()
+        if unix := parts.get("unix"):
             self.is_dated = True
             return float(unix)
-        if thousandths := found.get("unix_thousandths"):
+        if thousandths := parts.get("unix_thousandths"):
             self.is_dated = True
             return float(thousandths) / 1e3
-        self.is_dated = bool(found.get("year") or found.get("short_year"))
-        day = self._day(found)
+        self.is_dated = bool(parts.get("year") or parts.get("short_year"))
+        day = self._day(parts)
         if day is None:
             return None
-        seconds = day + int(found["hour"]) * 3600 + int(found["minute"]) * 60 + int(found["second"])
-        if fraction := found.get("fraction"):
+        seconds = day + int(parts["hour"]) * 3600 + int(parts["minute"]) * 60 + int(parts["second"])
+        if fraction := parts.get("fraction"):
             seconds += float("0." + fraction)
-        if found.get("day") is None:
+        if parts.get("day") is None:
             return self._carried(seconds, DAY_SECONDS)
-        return seconds - _zone_seconds(found.get("zone"))
+        return seconds - _zone_seconds(parts.get("zone"))
 
-    def _day(self, found: dict[str, str | None]) -> float | None:
-        key = (found.get("year"), found.get("short_year"), found.get("month") or found.get("name"), found.get("day"))
+    def _day(self, parts: dict[str, str | None]) -> float | None:
+        key = (parts.get("year"), parts.get("short_year"), parts.get("month") or parts.get("name"), parts.get("day"))
         if key not in self._midnights:
-            made = self._made_day(found)
-            if made is None:
+            midnight = self._midnight_of(parts)
+            if midnight is None:
                 return None
             if len(self._midnights) > 4096:
                 self._midnights.clear()
-            self._midnights[key] = made
+            self._midnights[key] = midnight
         return self._midnights[key]
 
-    def _made_day(self, found: dict[str, str | None]) -> float | None:
-        if found.get("day") is None:
+    def _midnight_of(self, parts: dict[str, str | None]) -> float | None:
+        if parts.get("day") is None:
             return 0.0
-        year, short = found.get("year"), found.get("short_year")
-        month = found.get("month") or str(MONTHS.get((found.get("name") or "").lower(), 0))
+        year, short = parts.get("year"), parts.get("short_year")
+        month = parts.get("month") or str(MONTHS.get((parts.get("name") or "").lower(), 0))
         number = int(year) if year else 2000 + int(short) if short else self._year
         try:
-            seconds = datetime(number, int(month), int(found["day"] or 0), tzinfo=UTC).timestamp()
+            seconds = datetime(number, int(month), int(parts["day"] or 0), tzinfo=UTC).timestamp()
         except ValueError:
             return None
         if year is None and short is None:
-            seconds = self._carried_year(seconds, int(month), int(found["day"] or 0))
+            seconds = self._carried_year(seconds, int(month), int(parts["day"] or 0))
         return seconds
 
     def _carried_year(self, seconds: float, month: int, day: int) -> float:
@@ -127,13 +127,13 @@ def _zone_seconds(zone: str | None) -> float:
 
 def clock_text_seconds(text: str) -> float:
     """Seconds of a duration as bars and trainers write: `1:02:03`, `02:03`, `14s`, `1 day, 2:03:04`, `2d 14h 58m`."""
-    whole_seconds, text = _whole(text.strip()) if "day" in text else (0.0, text.strip())
+    days_seconds, text = _days_in(text.strip()) if "day" in text else (0.0, text.strip())
     if ":" in text:
         seconds = 0.0
         for part in text.rstrip("s").split(":"):
             seconds = seconds * 60 + float(part)
-        return whole_seconds + seconds
-    total = whole_seconds
+        return days_seconds + seconds
+    total = days_seconds
     for amount, unit in _AMOUNTS.findall(text):
         total += float(amount) * UNITS[unit]
     return total
@@ -143,7 +143,7 @@ _AMOUNTS = re.compile(r"([\d.]+)\s*(ms|us|d|h|m|s|)")
 UNITS: dict[str, float] = {"ms": 1e-3, "us": 1e-6, "d": DAY_SECONDS, "h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
 
 
-def _whole(text: str) -> tuple[float, str]:
+def _days_in(text: str) -> tuple[float, str]:
     """Seconds of the days that are written in front, and the rest."""
     match = re.match(r"(\d+) days?,?\s*", text)
     return (float(match[1]) * DAY_SECONDS, text[match.end() :]) if match else (0.0, text)

@@ -23,7 +23,7 @@ class FileSink:
         self.path = path.absolute()  # the training may change its folder
         self.name = str(path)
         self._rest = b""
-        self._told: AttemptStart | None = None
+        self._written_start: AttemptStart | None = None
         _refuse_others(path)
         if not continues:
             _move_ended(self.path)
@@ -40,23 +40,23 @@ class FileSink:
 
     def _append(self, file: int, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         size = os.fstat(file).st_size
-        is_told = start == self._told and size > 0
+        is_written = start == self._written_start and size > 0
         lead = self._rest
         if not lead and size > 0 and _last_byte(file, size) != b"\n":
             lead = b"\n"  # an attempt before was cut off in the middle of its last line
-        lead += b"" if is_told else (json.dumps(start.as_dict()) + "\n").encode()
+        lead += b"" if is_written else (json.dumps(start.as_dict()) + "\n").encode()
         lines = [row.line(start).encode() for row in rows]
         written = os.write(file, lead + b"".join(lines))
         if written < len(lead):
             self._rest = lead[written:]
-            self._told = start  # what is left of the head is in the rest
+            self._written_start = start  # what is left of the head is in the rest
             return 0
-        self._rest, self._told = b"", start
+        self._rest, self._written_start = b"", start
         written -= len(lead)
-        for taken, line in enumerate(lines):
+        for place, line in enumerate(lines):
             if written < len(line):
                 self._rest = line[written:] if written else b""
-                return taken + (1 if written else 0)
+                return place + (1 if written else 0)
             written -= len(line)
         return len(lines)
 
@@ -91,4 +91,4 @@ def _refuse_others(path: Path) -> None:
     except OSError:
         return
     if head and head != HEAD.encode():
-        raise BadInput(f"{path} is there already and is no recording of epochcast; give another file as `to`")
+        raise BadInput(f"{path} exists and is not a recording of epochcast; give another file as `to`")

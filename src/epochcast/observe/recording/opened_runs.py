@@ -45,91 +45,91 @@ class Beginning:
 
 def opened(connection: Connection, begun: Sequence[Beginning]) -> list[RunRow]:
     """The run of each attempt, in the same order, begun."""
-    here = found_or_made(connection, begun)
-    lock_runs(connection, {run.id for run in here})
-    begin(connection, begun, here)
-    return here
+    rows = find_or_make(connection, begun)
+    lock_runs(connection, {run.id for run in rows})
+    begin(connection, begun, rows)
+    return rows
 
 
-def found_or_made(connection: Connection, begun: Sequence[Beginning]) -> list[RunRow]:
+def find_or_make(connection: Connection, begun: Sequence[Beginning]) -> list[RunRow]:
     """The run of each attempt, in the same order; those that are new are written down with the transaction."""
     for _ in range(ROUNDS):
-        found = _runs_named(connection, begun)
-        known = known_attempts(connection, {run.id for run in found.values() if run.is_over})
+        by_name = _runs_named(connection, begun)
+        attempts = known_attempts(connection, {run.id for run in by_name.values() if run.is_over})
         new: dict[str, Beginning] = {}
-        names = [_name_of(one, found, new, known) for one in begun]
+        names = [_name_of(beginning, by_name, new, attempts) for beginning in begun]
         if not new:
-            return [found[name] for name in names]
+            return [by_name[name] for name in names]
         now = time.time()
         values = [_new(name, new[name], now) for name in sorted(new)]
         connection.execute(or_nothing(connection, runs), values)
-    raise Unavailable("others take the names of these runs at the same time; try once more")
+    raise Unavailable("other clients take the names of these runs at the same time; try again")
 
 
-def begin(connection: Connection, begun: Sequence[Beginning], here: Sequence[RunRow]) -> None:
+def begin(connection: Connection, begun: Sequence[Beginning], rows: Sequence[RunRow]) -> None:
     """Write down that attempts of runs have begun; nobody else may change these runs meanwhile (`lock_runs`)."""
-    known = known_attempts(connection, {run.id for run in here})
-    note_runs(connection, _changes(begun, here, known))
-    note_attempts(connection, {(run.id, one.start.attempt) for one, run in zip(begun, here, strict=True)})
+    attempts = known_attempts(connection, {run.id for run in rows})
+    note_runs(connection, _changes(begun, rows, attempts))
+    note_attempts(connection, {(run.id, beginning.start.attempt) for beginning, run in zip(begun, rows, strict=True)})
 
 
 def _runs_named(connection: Connection, begun: Sequence[Beginning]) -> dict[str, RunRow]:
     """Runs that have any of the names, by name; the first name may also be a run's key."""
-    names = {name for one in begun for base in one.names() for name in (base, one.again(base))}
-    found: dict[str, RunRow] = {}
+    names = {name for beginning in begun for base in beginning.names() for name in (base, beginning.again(base))}
+    by_name: dict[str, RunRow] = {}
     for part in parts_of(sorted(names)):
         listed = [run_of(row) for row in connection.execute(select(runs).where(runs.c.name.in_(part)))]
-        found |= {run.name: run for run in listed}
-    keys = sorted({one.start.job for one in begun if one.start.job not in found})
+        by_name |= {run.name: run for run in listed}
+    keys = sorted({beginning.start.job for beginning in begun if beginning.start.job not in by_name})
     for part in parts_of(keys):
         listed = [run_of(row) for row in connection.execute(select(runs).where(runs.c.key.in_(part)))]
-        found |= {run.key: run for run in listed}
-    return found
+        by_name |= {run.key: run for run in listed}
+    return by_name
 
 
 def _name_of(
-    one: Beginning, found: Mapping[str, RunRow], new: dict[str, Beginning], known: set[tuple[int, int]]
+    beginning: Beginning, by_name: Mapping[str, RunRow], new: dict[str, Beginning], attempts: set[tuple[int, int]]
 ) -> str:
     """The name of an attempt's run; where there is none yet, it is noted under `new`."""
-    for base in one.names():
-        for name in (base, one.again(base)):
-            run = found.get(name)
+    for base in beginning.names():
+        for name in (base, beginning.again(base)):
+            run = by_name.get(name)
             if run is None:
-                other = new.setdefault(name, one)
-                if other.project == one.project:
+                other = new.setdefault(name, beginning)
+                if other.project == beginning.project:
                     return name
                 break
-            if run.project != one.project:
+            if run.project != beginning.project:
                 break
-            if run.state != "ended" or one.start.start_step > 0 or (run.id, one.start.attempt) in known:
+            if run.state != "ended" or beginning.start.start_step > 0 or (run.id, beginning.start.attempt) in attempts:
                 return name
-    raise BadInput(f"the name {one.start.job!r} is taken by other runs; give the job another name")
+    raise BadInput(f"the name {beginning.start.job!r} is taken by other runs; give the job another name")
 
 
-def _new(name: str, one: Beginning, now_seconds: float) -> dict[str, Any]:
-    start = one.start
+def _new(name: str, beginning: Beginning, now_seconds: float) -> dict[str, Any]:
+    start = beginning.start
     values = new_run(
         name,
         now_seconds,
         job_name=start.job,
         source=SOURCE,
         started_at_seconds=start.started_at_seconds,
-        project=one.project,
+        project=beginning.project,
     )
     return {**values, "total_steps": start.total_steps}
 
 
 def _changes(
-    begun: Sequence[Beginning], here: Sequence[RunRow], known: set[tuple[int, int]]
+    begun: Sequence[Beginning], rows: Sequence[RunRow], attempts: set[tuple[int, int]]
 ) -> dict[int, dict[str, Any]]:
     """What the attempts change of their runs: one that is new to a run has it running."""
     changes: dict[int, dict[str, Any]] = {}
-    for one, run in zip(begun, here, strict=True):
-        told = changes.setdefault(run.id, {})
-        if (run.id, one.start.attempt) not in known and run.state != "running":
-            told |= {"state": "running", "seen_at_seconds": time.time()}
+    for beginning, run in zip(begun, rows, strict=True):
+        columns = changes.setdefault(run.id, {})
+        if (run.id, beginning.start.attempt) not in attempts and run.state != "running":
+            columns |= {"state": "running", "seen_at_seconds": time.time()}
         if run.started_at_seconds is None:
-            told["started_at_seconds"] = one.start.started_at_seconds
-        if one.start.total_steps not in (None, run.total_steps):
-            told["total_steps"] = one.start.total_steps
+            columns["started_at_seconds"] = beginning.start.started_at_seconds
+        if beginning.start.total_steps not in (None, run.total_steps):
+            columns["total_steps"] = beginning.start.total_steps
     return changes

@@ -114,11 +114,11 @@ class Outbox:
             if not self._pending:
                 return True
             try:
-                taken = self.sink.send(self.start, self._pending)
+                accepted = self.sink.send(self.start, self._pending)
             except Exception as error:
                 return self._failed(f"{type(error).__name__}: {error}")
-            del self._pending[:taken]
-            self.sent += taken
+            del self._pending[:accepted]
+            self.sent += accepted
             if self._pending:
                 return self._failed("it took only a part")
             self._failures = 0

@@ -1,6 +1,6 @@
 """What is recorded of a run, and how it is written: one JSON object per line.
 
-The first line of an attempt tells what is known beforehand (`AttemptStart`), each further one what happened
+The first line of an attempt says what it starts with (`AttemptStart`), each further one what happened
 (`RecordedRow`):
 
     {"epochcast_track": 1, "job": "mine", "attempt": 1763370000, "at": 1763370000.0, "total_steps": 1000}
@@ -10,16 +10,17 @@ The first line of an attempt tells what is known beforehand (`AttemptStart`), ea
     {"ec": "end", "step": 1000, "at": 1763370100.0}
 
 `at` are seconds since 1970: the wall clock at the start, and from there a clock that nobody sets. A line of an attempt
-can be sent twice without harm, since (job, attempt, rank, number of the row) tells it from all others.
+can be sent twice without harm: (job, attempt, rank, number of the row) identifies it.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, cast, get_args
 
+from epochcast.base.record import Record, json_key, json_optional
 from epochcast.errors import BadInput
 from epochcast.observe.runs.report import Phase, Report
 
@@ -31,23 +32,27 @@ HEAD = '{"epochcast_track": '
 Kind = Literal["train", "begin", "done", "end", "stopped", "dropped"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# Names of pauses that the tracker tells apart; any other is a pause.
+# Names of pauses that the tracker distinguishes; any other is a pause.
 PAUSES: dict[str, Phase] = {"validation": "validation", "checkpoint": "checkpoint"}
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptStart:
-    """One attempt of a run, as it begins. Totals count from the run's start; attempts before did `start_step`."""
+class AttemptStart(Record):
+    """One attempt of a run, as it begins. Totals count from the run's start; earlier attempts did `start_step`."""
 
+    json_lenient: ClassVar[bool] = True
+    json_from: ClassVar[Mapping[str, str]] = {"started_at_seconds": "at"}
+
+    version: int = field(default=VERSION, kw_only=True, metadata=json_key("epochcast_track"))
     job: str
     attempt: int
-    started_at_seconds: float
+    started_at_seconds: float = field(metadata=json_key("at"))
     start_step: int = 0
-    total_steps: float | None = None
-    total_epochs: float | None = None
-    steps_per_epoch: float | None = None
     rank: int = 0
     ranks: int = 1
+    total_steps: float | None = json_optional(default=None)
+    total_epochs: float | None = json_optional(default=None)
+    steps_per_epoch: float | None = json_optional(default=None)
 
     def __post_init__(self) -> None:
         if not self.job.strip():
@@ -63,35 +68,10 @@ class AttemptStart:
             if not isinstance(value, Real) or float(value) < 0:
                 raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {value!r}")
 
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "AttemptStart":
-        """The attempt of `as_dict`; what is none raises `BadInput`."""
-        job, attempt, at = told.get("job"), _told(told, "attempt"), _told(told, "at")
-        if not isinstance(job, str) or attempt is None or at is None:
-            raise BadInput("an attempt needs `job`, `attempt` and `at`")
-        return cls(
-            job=job,
-            attempt=int(attempt),
-            started_at_seconds=at,
-            start_step=int(_told(told, "start_step") or 0),
-            rank=int(_told(told, "rank") or 0),
-            ranks=int(_told(told, "ranks") or 1),
-            **{name: _told(told, name) for name in ("total_steps", "total_epochs", "steps_per_epoch")},
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """What is known, by the names of the file."""
-        told = {name: getattr(self, name) for name in ("total_steps", "total_epochs", "steps_per_epoch")}
-        return {
-            "epochcast_track": VERSION,
-            "job": self.job,
-            "attempt": self.attempt,
-            "at": round(self.started_at_seconds, 6),
-            "start_step": self.start_step,
-            "rank": self.rank,
-            "ranks": self.ranks,
-            **{name: value for name, value in told.items() if value is not None},
-        }
+    @property
+    def at(self) -> float:
+        """When the attempt began, as it is written: to the microsecond."""
+        return round(self.started_at_seconds, 6)
 
 
 # What `ec.track` calls them.
@@ -108,6 +88,9 @@ class RecordedRow(NamedTuple):
 
     `steps` were finished since the row before in `seconds`, pauses left out, of which the loop waited `data_seconds`
     for its data; None where nobody measured it. `what` names a pause, or why a run stopped; `number` counts rows.
+
+    Its JSON is written by hand, because it is not that of the fields: times are per step and since 1970, and which keys
+    there are depends on the kind.
     """
 
     number: int
@@ -122,49 +105,51 @@ class RecordedRow(NamedTuple):
     what: str = ""
 
     def as_dict(self, start: AttemptStart) -> dict[str, Any]:
-        """By the names of the file; what is not known is left out."""
+        """By the names of the file, without keys for unknown values."""
         at = round(start.started_at_seconds + self.clock_seconds, 6)
-        found: dict[str, Any] = {"ec": self.kind, "step": self.step, "at": at}
+        record: dict[str, Any] = {"ec": self.kind, "step": self.step, "at": at}
         if self.what:
-            found["what"] = self.what
+            record["what"] = self.what
         if self.kind == "dropped":
-            found["rows"] = self.steps
+            record["rows"] = self.steps
         elif self.kind == "done":
-            found["seconds"] = round(self.seconds, 6)
+            record["seconds"] = round(self.seconds, 6)
         elif self.steps > 0:
-            found["steps"] = self.steps
-            found["step_seconds"] = self.seconds / self.steps
+            record["steps"] = self.steps
+            record["step_seconds"] = self.seconds / self.steps
             if self.data_seconds is not None:
-                found["data_seconds"] = self.data_seconds / self.steps
+                record["data_seconds"] = self.data_seconds / self.steps
         if self.epoch is not None:
-            found["epoch"] = round(self.epoch, 6)
+            record["epoch"] = round(self.epoch, 6)
         loss = number(self.loss)
         if loss is not None:
-            found["loss"] = loss if isfinite(loss) else str(loss)  # JSON has no word for what is no number
-        return found
+            record["loss"] = loss if isfinite(loss) else str(loss)  # JSON has no NaN and no infinity
+        return record
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any], start: AttemptStart) -> "RecordedRow":
-        """The row of `as_dict`; what is no such row raises `BadInput`."""
-        kind = told.get("ec")
+    def from_dict(cls, record: Mapping[str, Any], start: AttemptStart) -> "RecordedRow":
+        """The row of `as_dict`; any other object raises `BadInput`."""
+        kind = record.get("ec")
         if kind not in KINDS:
             raise BadInput(f"`ec` must be one of {', '.join(KINDS)}, got {kind!r}")
-        steps = _told(told, "rows" if kind == "dropped" else "steps") or 0.0
-        seconds = _told(told, "seconds") if kind == "done" else steps * (_told(told, "step_seconds") or 0.0)
-        data_seconds, at, loss = _told(told, "data_seconds"), _told(told, "at"), told.get("loss")
+        steps = _number_in(record, "rows" if kind == "dropped" else "steps") or 0.0
+        seconds = (
+            _number_in(record, "seconds") if kind == "done" else steps * (_number_in(record, "step_seconds") or 0.0)
+        )
+        data_seconds, at, loss = _number_in(record, "data_seconds"), _number_in(record, "at"), record.get("loss")
         if at is not None and not 0 <= at <= LAST_AT:
             raise BadInput(f"`at` must be seconds since 1970, got {at!r}")
         return cls(
-            number=int(_told(told, "number") or 0),
+            number=int(_number_in(record, "number") or 0),
             kind=cast(Kind, kind),
-            step=int(_told(told, "step") or 0),
+            step=int(_number_in(record, "step") or 0),
             clock_seconds=0.0 if at is None else max(0.0, at - start.started_at_seconds),
             steps=int(steps),
             seconds=seconds or 0.0,
             data_seconds=None if data_seconds is None else data_seconds * steps,
-            epoch=_told(told, "epoch"),
-            loss=float(loss) if isinstance(loss, str) and loss in _NO_NUMBERS else _told(told, "loss"),
-            what=str(told.get("what") or "")[:LONGEST_WHAT],
+            epoch=_number_in(record, "epoch"),
+            loss=float(loss) if isinstance(loss, str) and loss in _NO_NUMBERS else _number_in(record, "loss"),
+            what=str(record.get("what") or "")[:LONGEST_WHAT],
         )
 
     def line(self, start: AttemptStart) -> str:
@@ -205,8 +190,8 @@ _NO_NUMBERS = ("nan", "inf", "-inf")
 LONGEST_WHAT = 200
 
 
-def _told(told: Mapping[str, Any], name: str) -> float | None:
-    value = told.get(name)
+def _number_in(record: Mapping[str, Any], name: str) -> float | None:
+    value = record.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):

@@ -81,7 +81,7 @@ class Track:
             self._write_steps(now, loss)
 
     def epoch(self) -> None:
-        """An epoch is finished. The first one tells how many steps an epoch has, where nobody knew."""
+        """An epoch is finished. The first one gives the steps per epoch where they are unknown."""
         self._settle(perf_counter())
         self._epochs += 1
         if self._start.steps_per_epoch is None and self._epochs == 1 and self._step > self._start.start_step:
@@ -105,7 +105,7 @@ class Track:
             self.paused(what, self._pause_at)
 
     def paused(self, what: str, since: float) -> None:
-        """There were no steps since `since`, a time of `time.perf_counter`, because of `what`; told afterwards."""
+        """There were no steps since `since`, a time of `time.perf_counter`, because of `what`; reported afterwards."""
         now = perf_counter()
         self._settle(max(since, self._row_at))
         self._put("done", now, seconds=now - since, what=what)
@@ -120,9 +120,9 @@ class Track:
         finally:
             self.done()
 
-    def announce(self, **known: float | None) -> None:
+    def announce(self, **totals: float | None) -> None:
         """Tell what was not known at the start: `total_steps`, `total_epochs`, `steps_per_epoch`."""
-        self._start = replace(self._start, **{name: value for name, value in known.items() if value is not None})  # type: ignore[arg-type]
+        self._start = replace(self._start, **{name: value for name, value in totals.items() if value is not None})  # type: ignore[arg-type]
         for box in self.outboxes:
             box.start = self._start
 
@@ -164,12 +164,12 @@ class Track:
         self._row_step, self._row_at, self._data_seconds, self._loss = self._step, now, None, None
         self._next_at = now + max(self._least_seconds, LEAST_SHARE * (now - self._origin))
 
-    def _put(self, kind: Kind, now: float, **told: Any) -> None:
+    def _put(self, kind: Kind, now: float, **values: Any) -> None:
         if self._forks != forks():
             return
         length = self._start.steps_per_epoch
         epoch = self._step / length if length else float(self._epochs) if self._epochs else None
-        row = RecordedRow(self._number, kind, self._step, now - self._origin, epoch=epoch, **told)
+        row = RecordedRow(self._number, kind, self._step, now - self._origin, epoch=epoch, **values)
         self._number += 1
         for box in self.outboxes:
             box.put(row)
@@ -185,12 +185,12 @@ def new_attempt() -> int:
     return _last_attempt
 
 
-def told_rank() -> tuple[int, int]:
+def launched_rank() -> tuple[int, int]:
     """The rank of this process and how many there are, as the launcher says; 0 of 1 where there is none."""
-    return _told(RANKS, 0), max(1, _told(WORLDS, 1))
+    return _variable(RANKS, 0), max(1, _variable(WORLDS, 1))
 
 
-def _told(names: Sequence[str], otherwise: int) -> int:
+def _variable(names: Sequence[str], otherwise: int) -> int:
     for name in names:
         text = os.environ.get(name, "")
         if text.isdigit():

@@ -25,7 +25,7 @@ ANSWER_SECONDS = 5.0
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Makes an error of every redirect."""
 
-    def redirect_request(self, *given: Any, **named: Any) -> None:
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
         """There is none."""
 
 
@@ -41,8 +41,8 @@ class ServerSink:
 
     def send(self, start: AttemptStart, rows: Sequence[RecordedRow]) -> int:
         """Send all in one request."""
-        told = [{**row.as_dict(start), "number": row.number} for row in rows]
-        body = json.dumps({"start": start.as_dict(), "observations": told}).encode()
+        observations = [{**row.as_dict(start), "number": row.number} for row in rows]
+        body = json.dumps({"start": start.as_dict(), "observations": observations}).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "epochcast"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"

@@ -35,23 +35,23 @@ def sinks(to: "Destination | Sequence[Destination] | None", start: AttemptStart)
     Nothing given: those of EPOCHCAST_TRACK, or a file named after the job in the folder of the program.
     """
     if to is None:
-        told = os.environ.get(DESTINATIONS, "").strip()
-        to = [part.strip() for part in told.split(",") if part.strip()] or f"{_file_name(start.job)}.track.jsonl"
-    given = list(to) if isinstance(to, Sequence) and not isinstance(to, str) else [to]
-    return [_sink(one, start) for one in given if one != "off"]
+        listed = os.environ.get(DESTINATIONS, "").strip()
+        to = [part.strip() for part in listed.split(",") if part.strip()] or f"{_file_name(start.job)}.track.jsonl"
+    destinations = list(to) if isinstance(to, Sequence) and not isinstance(to, str) else [to]
+    return [_sink(destination, start) for destination in destinations if destination != "off"]
 
 
-def _sink(given: Destination, start: AttemptStart) -> Sink:
-    if isinstance(given, Sink):
-        return given
-    if not isinstance(given, str | Path):
-        raise BadInput(f"`to` must be a path, a URL or a sink, got {type(given).__name__}")
-    text = str(given)
-    if isinstance(given, str) and text.startswith(("http://", "https://")):
+def _sink(destination: Destination, start: AttemptStart) -> Sink:
+    if isinstance(destination, Sink):
+        return destination
+    if not isinstance(destination, str | Path):
+        raise BadInput(f"`to` must be a path, a URL or a sink, got {type(destination).__name__}")
+    text = str(destination)
+    if isinstance(destination, str) and text.startswith(("http://", "https://")):
         from epochcast.observe.recording.server_sink import ServerSink
 
         return ServerSink(text)
-    if isinstance(given, str) and (text == "store" or "://" in text):
+    if isinstance(destination, str) and (text == "store" or "://" in text):
         if find_spec("sqlalchemy") is None:
             raise MissingExtra("store", "SQLAlchemy")
         from epochcast.observe.recording.store_sink import StoreSink
@@ -62,11 +62,11 @@ def _sink(given: Destination, start: AttemptStart) -> Sink:
         return StoreSink(None if text == "store" else text)
     from epochcast.observe.recording.file_sink import FileSink
 
-    path = Path(given)
+    path = Path(destination)
     if path.is_dir():
         raise BadInput(f"`to` must be a file, got the folder {path}")
-    own = path if start.rank == 0 else path.with_suffix(f".rank{start.rank}{path.suffix}")
-    return FileSink(own, continues=start.start_step > 0)
+    rank_path = path if start.rank == 0 else path.with_suffix(f".rank{start.rank}{path.suffix}")
+    return FileSink(rank_path, continues=start.start_step > 0)
 
 
 def _file_name(job: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from epochcast.errors import BadInput
 from epochcast.observe.recording.recorded_rows import AttemptStart
-from epochcast.observe.recording.recorded_run import Track, new_attempt, told_rank
+from epochcast.observe.recording.recorded_run import Track, launched_rank, new_attempt
 from epochcast.observe.recording.sink import Destination, Sink, sinks
 
 T = TypeVar("T")
@@ -21,20 +21,20 @@ class TrackedLoop(Track, Generic[T]):
     batches: Iterable[T]
 
     def __iter__(self) -> Iterator[T]:
-        """One epoch. The run ends with its last epoch; a loop that is left early goes on where it is iterated again."""
+        """One epoch. The run ends with its last epoch; a loop that is left early continues when iterated again."""
         if self.is_over:
             raise BadInput("this run is over; call `track` again for another")
         source = iter(self.batches)
-        asked = perf_counter()
+        requested_at = perf_counter()
         for batch in source:
-            waited = perf_counter() - asked
+            waited = perf_counter() - requested_at
             try:
                 yield batch
             except GeneratorExit:
                 self.settle()
                 raise
             self.step(data_seconds=waited)
-            asked = perf_counter()
+            requested_at = perf_counter()
         self.epoch()
         if self._epochs >= (self.start.total_epochs or 1):
             self.close()
@@ -102,7 +102,7 @@ def track(
     >>> run.steps
     3
     """
-    own_rank, ranks = told_rank()
+    this_rank, ranks = launched_rank()
     length = _length(batches)
     steps_in_all = total if total is not None or not length else length * (epochs or 1)
     begun = AttemptStart(
@@ -113,12 +113,12 @@ def track(
         total_steps=steps_in_all,
         total_epochs=epochs,
         steps_per_epoch=length or None,
-        rank=own_rank if rank is None else rank,
+        rank=this_rank if rank is None else rank,
         ranks=ranks,
     )
     if length is None and total and epochs and total % epochs == 0:
         begun = replace(begun, steps_per_epoch=int(total / epochs))
-    run: TrackedLoop[Any] = TrackedLoop(begun, _sinks(begun, to, show, is_asked=rank is not None))
+    run: TrackedLoop[Any] = TrackedLoop(begun, _sinks(begun, to, show, has_rank=rank is not None))
     run.batches = () if batches is None else batches
     return run
 
@@ -132,16 +132,16 @@ def _length(batches: object) -> int | None:
 
 
 def _sinks(
-    begun: AttemptStart, to: Destination | Sequence[Destination] | None, show: bool, is_asked: bool
+    begun: AttemptStart, to: Destination | Sequence[Destination] | None, show: bool, has_rank: bool
 ) -> list[Sink]:
-    if begun.rank > 0 and not is_asked:
+    if begun.rank > 0 and not has_rank:
         return []
-    found = sinks(to, begun)
+    chosen = sinks(to, begun)
     if show:
         from epochcast.observe.recording.progress_line import LiveLine
 
-        found.append(LiveLine())
-    return found
+        chosen.append(LiveLine())
+    return chosen
 
 
 def default_job() -> str:

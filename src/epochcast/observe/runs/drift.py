@@ -1,8 +1,8 @@
-"""Change of pace: an alarm while the run goes on, change points after the fact, and how steady steps are.
+"""Change of pace: an alarm during the run, change points after the fact, and how steady steps are.
 
 Live: a two-sided CUSUM (Page 1954) over the log of the pace. The first spans after start-up set the level and its
 scatter; from then on, deviations beyond one scatter add up, each cut at three so that a pause alone raises nothing.
-An alarm tells since when and by how much, if the change is over 2 %; smaller ones cost less than they alarm. The
+An alarm says since when and by how much, if the change is over 2 %; smaller ones cost less than they alarm. The
 new level is then the one to watch.
 
 After the fact: PELT (Killick et al. 2012) from `ruptures` on the same series. The coefficient of variation and the
@@ -32,7 +32,7 @@ LEAST_CHANGE = 0.02
 # A whole-second clock says little of shorter spans.
 LEAST_TICKS_SECONDS = 10.0
 MOST_RANKS = 1024
-# Spans in a block whose means tell whether neighbours are alike, and how many blocks tell anything.
+# Spans in a block whose means show whether neighbours are alike, and the blocks that this needs.
 BLOCKS, LEAST_BLOCKS = (1, 4, 16), 8
 _MAD_TO_SIGMA = 1.4826
 
@@ -203,8 +203,8 @@ def _changes(at_steps: Sequence[float], at_seconds: Sequence[float], values: Any
     sigma = max(LEAST_CHANGE / 2, *(_sigma(logs, size) for size in BLOCKS if len(logs) >= LEAST_BLOCKS * size))
     cut = np.clip(logs, np.median(logs) - 50 * sigma, np.median(logs) + 50 * sigma)
     # A linear kernel is the least-squares cost; this form of PELT is written in C.
-    found = ruptures.KernelCPD(kernel="linear", min_size=5).fit(cut[:, None])
-    ends = found.predict(pen=3 * sigma**2 * log(len(values)))
+    segmentation = ruptures.KernelCPD(kernel="linear", min_size=5).fit(cut[:, None])
+    ends = segmentation.predict(pen=3 * sigma**2 * log(len(values)))
     levels = [float(np.median(logs[a:b])) for a, b in pairwise([0, *ends])]
     return tuple(
         Drift(at_steps[place - 1], at_seconds[place - 1], exp(after - before), exp(before), exp(after))

@@ -51,18 +51,18 @@ class StoppingRule:
     @classmethod
     def parse(cls, text: str) -> "StoppingRule":
         """`patience=3,metric=val_loss,mode=min,min_delta=0.001`; all but the patience may be left out."""
-        given: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for part in text.split(","):
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or name not in _READERS:
                 raise BadInput(f"early stopping is written {_FORM}; {part.strip()!r} is no part of it")
             try:
-                given[name] = _READERS[name](value)
+                settings[name] = _READERS[name](value)
             except ValueError:
                 raise BadInput(f"early stopping is written {_FORM}; {value!r} is no {name}") from None
-        if "patience" not in given:
+        if "patience" not in settings:
             raise BadInput(f"early stopping is written {_FORM}; the patience is missing")
-        return cls(**given)
+        return cls(**settings)
 
     def is_better(self, value: float, best: float) -> bool:
         """Whether a value beats the best so far."""
@@ -109,7 +109,7 @@ class StoppingWatch:
         """Evaluations until the run ends, at 5, 50 and 95 %; never more than are left."""
         if self.has_stopped:
             return 0, 0, 0
-        reached, wanted, found = 0.0, list(QUANTILES), []
+        reached, wanted, quantiles = 0.0, list(QUANTILES), []
         left = min(evaluations_left, MOST_EVALUATIONS)
         waits = [0.0] * self.rule.patience
         waits[self.waited] = 1.0
@@ -119,11 +119,11 @@ class StoppingWatch:
             reached += waits[-1] * (1 - better)
             waits = [better * sum(waits), *(wait * (1 - better) for wait in waits[:-1])]
             while wanted and reached >= wanted[0]:
-                found.append(ahead)
+                quantiles.append(ahead)
                 wanted.pop(0)
             if not wanted:
                 break
-        low, middle, high = [*found, *[evaluations_left] * len(wanted)]
+        low, middle, high = [*quantiles, *[evaluations_left] * len(wanted)]
         return low, middle, high
 
     def standing(self, stop_step: Interval | None) -> EarlyStopping:

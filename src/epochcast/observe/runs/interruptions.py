@@ -39,8 +39,8 @@ def interruptions_to_come(seen: Sequence[Interruption], watched: float, left: fl
     """For `left` steps after `watched` ones, each interruption as long as the median of those seen."""
     if not seen or watched <= 0 or left <= 0:
         return ToCome()
-    down = median(one.down_seconds for one in seen)
-    each = down + step_seconds * median(one.replayed_steps for one in seen)
+    down = median(interruption.down_seconds for interruption in seen)
+    each = down + step_seconds * median(interruption.replayed_steps for interruption in seen)
     middle, most = (count_at(quantile, len(seen), left / (watched + left)) for quantile in (0.5, 0.95))
     return ToCome(middle * down, middle * each, most * each)
 
@@ -51,7 +51,7 @@ def attempt_error(paces: Sequence[float]) -> float:
     if len(logs) < 2:
         return 0.0
     middle = fsum(logs) / len(logs)
-    return sqrt((fsum((one - middle) ** 2 for one in logs) + ATTEMPTS_APART**2) / len(logs))
+    return sqrt((fsum((value - middle) ** 2 for value in logs) + ATTEMPTS_APART**2) / len(logs))
 
 
 def count_at(quantile: float, shape: int, chance: float) -> int:

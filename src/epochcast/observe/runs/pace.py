@@ -2,8 +2,8 @@
 
 Pace changes: machines warm up, sequences grow, caches fill. A short memory follows that, a long one averages noise
 away; which is right differs by run. So the candidates are means with different half-lives (as shares of the steps
-seen), each is tried at earlier moments of the run itself ("at 45 % of what we know now, how well would it have told the
-rest?"), and they are combined in log space by the inverse of their mean squared error.
+seen), each is tried at earlier moments of the run itself ("at 45 % of what we know now, how well would it have
+predicted the rest?"), and they are combined in log space by the inverse of their mean squared error.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where the pace changed for good: what lies before tells no longer what is to come.
+"""Where the pace changed for good: what came before no longer predicts what is to come.
 
 A data stall that begins, a process that takes half of the machine, a cache that has filled: the pace is another one
 from there on, and a mean over both is wrong until the end. The place is where two levels fit the paces best, sought

@@ -1,6 +1,6 @@
-"""Why steps take what they take, where the log tells their parts: only what the numbers say, one line each.
+"""Why steps take what they take, where the log has their parts: only what the numbers show, one line each.
 
-A log tells the time of a step, often what of it was waiting for data, sometimes every rank apart. From these follow:
+A log gives the time of a step, often what of it was waiting for data, sometimes every rank apart. From these follow:
 input-bound (waiting is a large part), slower by data or not by data (what grew since the pace changed), one slow rank.
 What exceeds the forecast and is no waiting for data is compute or communication; a log that does not time its
 all-reduces does not tell these apart, and neither do we.

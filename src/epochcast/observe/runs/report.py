@@ -77,7 +77,7 @@ class Report(NamedTuple):
                 raise BadInput(f"{name} of step {self.step:g} must be a finite number, got {value}")
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form; a loss that is no finite number is text."""
+        """The JSON form, by hand because a tuple is no `Record`; a loss that is no finite number is text."""
         loss = self.loss if self.loss is None or isfinite(self.loss) else str(self.loss)
         return {**self._asdict(), "loss": loss, "what": self.what or None}
 

@@ -54,14 +54,14 @@ class Spans:
     def since(self, begin: float) -> "Spans":
         """Those that begin at `begin` executed steps or later, and the pauses after it."""
         count = int(np.searchsorted(self.ends, begin, side="right"))
-        kept = tuple(pause for pause in self.known_pauses if pause.at_step > begin)
-        return Spans(self.ends[count:], self.steps[count:], self.seconds[count:], kept)
+        pauses = tuple(pause for pause in self.known_pauses if pause.at_step > begin)
+        return Spans(self.ends[count:], self.steps[count:], self.seconds[count:], pauses)
 
     def after(self, count: int) -> "Spans":
         """Without the first `count` spans."""
         begin = self.ends[count] - self.steps[count]
-        kept = tuple(pause for pause in self.known_pauses if pause.at_step > begin)
-        return Spans(self.ends[count:], self.steps[count:], self.seconds[count:], kept)
+        pauses = tuple(pause for pause in self.known_pauses if pause.at_step > begin)
+        return Spans(self.ends[count:], self.steps[count:], self.seconds[count:], pauses)
 
 
 NOTHING = Spans(np.array([]), np.array([]), np.array([]))
@@ -97,8 +97,8 @@ def find_pauses(spans: Spans) -> Pauses:
     excess = spans.seconds - around * spans.steps
     is_pause = (excess > LEAST_SHARE * around * spans.steps) & (excess > LEAST_DEVIATIONS * deviation * spans.steps)
     seconds = np.where(is_pause, excess, 0.0)
-    found = zip(spans.ends[is_pause].tolist(), excess[is_pause].tolist(), strict=True)
-    return Pauses(tuple(Pause(at, lost) for at, lost in found), seconds)
+    places = zip(spans.ends[is_pause].tolist(), excess[is_pause].tolist(), strict=True)
+    return Pauses(tuple(Pause(at, lost) for at, lost in places), seconds)
 
 
 def weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

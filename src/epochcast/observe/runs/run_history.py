@@ -1,7 +1,7 @@
 """What a run has shown so far, kept in bounded memory: spans between reports, and pauses.
 
 A **span** lies between two reports of one attempt: so many steps in so many seconds. Spans are placed by the steps that
-were *executed* up to their end, replayed ones included, because what is replayed tells as much of the pace as what is
+were *executed* up to their end, replayed ones included, because what is replayed says as much about the pace as what is
 new. Time between two attempts is down time: it has passed, but says nothing of the pace.
 
 When there are too many spans, pauses are taken out of them and written down apart, and neighbours are joined: a long
@@ -142,7 +142,7 @@ class History:
         return self.total_epochs * (self.steps_per_epoch or 1.0)
 
     def _note_run(self, seen: Report, had_ended: bool, total_before: float | None) -> None:
-        """An attempt that goes on from nothing is a run of its own, be it in the same file.
+        """An attempt that starts from nothing is a run of its own, even in the same file.
 
         One that ended before, of another length, was no training of this job: a bar that prepared the data.
         """

@@ -27,7 +27,7 @@ class Prior:
     step_seconds: Interval | None = None
     pause_fraction: float | None = None
     start_seconds: float | None = None
-    told_by: str = "the forecast"
+    source: str = "the forecast"
 
     def __post_init__(self) -> None:
         if self.step_seconds is not None and not self.step_seconds.low > 0:
@@ -87,15 +87,15 @@ def prior_of_forecast(forecast: Forecast) -> Prior:
 
 
 def combined(priors: Sequence[Prior | None]) -> Prior | None:
-    """All that say something as one: paces in log space by precision; of the rest, the surest that tells it."""
-    told = sorted((prior for prior in priors if prior is not None), key=_error)
-    if not told:
+    """All that say something as one: paces in log space by precision; of the rest, the surest that has it."""
+    ranked = sorted((prior for prior in priors if prior is not None), key=_error)
+    if not ranked:
         return None
     return Prior(
-        _pace([(prior.step_seconds, prior.log_error) for prior in told]),
-        next((prior.pause_fraction for prior in told if prior.pause_fraction is not None), None),
-        next((prior.start_seconds for prior in told if prior.start_seconds is not None), None),
-        " and ".join(dict.fromkeys(prior.told_by for prior in told)),
+        _pace([(prior.step_seconds, prior.log_error) for prior in ranked]),
+        next((prior.pause_fraction for prior in ranked if prior.pause_fraction is not None), None),
+        next((prior.start_seconds for prior in ranked if prior.start_seconds is not None), None),
+        " and ".join(dict.fromkeys(prior.source for prior in ranked)),
     )
 
 
@@ -103,18 +103,18 @@ def _error(prior: Prior) -> float:
     return float("inf") if prior.log_error is None else prior.log_error
 
 
-def _pace(told: Sequence[tuple[Interval | None, float | None]]) -> Interval | None:
-    known = [(interval, error) for interval, error in told if interval is not None and error is not None]
-    if not known:
+def _pace(paces: Sequence[tuple[Interval | None, float | None]]) -> Interval | None:
+    measured = [(interval, error) for interval, error in paces if interval is not None and error is not None]
+    if not measured:
         return None
-    if len(known) == 1:
-        return known[0][0]
-    weights = [error**-2 for _, error in known]
-    middle = fsum(weight * log(interval.mid) for weight, (interval, _) in zip(weights, known, strict=True))
+    if len(measured) == 1:
+        return measured[0][0]
+    weights = [error**-2 for _, error in measured]
+    middle = fsum(weight * log(interval.mid) for weight, (interval, _) in zip(weights, measured, strict=True))
     # Two that disagree by more than they claim are both less sure than they claim (Birge's ratio).
     mean = middle / fsum(weights)
-    misfit = fsum(w * (log(interval.mid) - mean) ** 2 for w, (interval, _) in zip(weights, known, strict=True))
-    error = sqrt(max(1.0, misfit / (len(known) - 1)) / fsum(weights))
+    misfit = fsum(w * (log(interval.mid) - mean) ** 2 for w, (interval, _) in zip(weights, measured, strict=True))
+    error = sqrt(max(1.0, misfit / (len(measured) - 1)) / fsum(weights))
     around = Interval.around(exp(mean), exp(NORMAL_90 * max(error, LEAST_LOG_ERROR)))
     return Interval(around.low, around.mid, around.high, COVERAGE)
 

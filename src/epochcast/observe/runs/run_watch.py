@@ -26,7 +26,7 @@ StandingSink = Callable[[Standing, float], None]
 
 @dataclass(slots=True)
 class RunWatch:
-    """A run that is followed. `look` reads and tells; who has something to do in between calls `read` and `tell`."""
+    """A run that is followed. `look` reads and reports; call `read` and `tell` to do something in between."""
 
     source: ReportSource
     tracker: Tracker = field(default_factory=Tracker)

@@ -5,11 +5,11 @@ pages show it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
-from epochcast.base.record import Record
+from epochcast.base.record import Record, json_key, json_name
 from epochcast.errors import InvalidField
 from epochcast.interval import Interval
 from epochcast.observe.runs.drift import Drift, RankDrift
@@ -44,7 +44,7 @@ class ShownPace(Record):
 
 @dataclass(frozen=True, slots=True)
 class Standing(Record):
-    """How far a run is and when it ends. None: nobody said (a job, a price, a clock).
+    """How far a run is and when it ends. None: unknown (a job, a price, a clock).
 
     `step_seconds` is the expected pace, `shown` what the run itself showed. Of `remaining_seconds`, `pause_seconds` are
     for pauses and `interruption_seconds` for interruptions, during which nothing runs for `interruption_down_seconds`.
@@ -53,7 +53,7 @@ class Standing(Record):
 
     step: float
     total_steps: float
-    total_told_by: str
+    total_source: str = field(metadata=json_key("total_told_by"))
     step_seconds: float
     remaining_seconds: Interval
     elapsed_seconds: float
@@ -71,7 +71,7 @@ class Standing(Record):
     forecast_step_seconds: Interval | None = None
     against_forecast: float | None = None
     """Observed over forecast seconds per step."""
-    prior_told_by: str | None = None
+    prior_source: str | None = json_name("prior_told_by", default=None)
     prior_weight: float = 0.0
     dollars_so_far: float | None = None
     """Cost of the time while the job ran, all attempts; the time between attempts is not counted."""
@@ -87,6 +87,7 @@ class Standing(Record):
     """What the total was expected to be at moments of the run."""
 
     json_also: ClassVar[tuple[str, ...]] = ("fraction",)
+    json_lenient: ClassVar[bool] = True
 
     @property
     def fraction(self) -> float:
@@ -96,9 +97,8 @@ class Standing(Record):
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> "Standing | None":
         """The standing in a database, of this version or one before; None where there is none, or not enough of it."""
-        names = {item.name for item in fields(cls)}
         try:
-            return cls.from_dict({name: value for name, value in values.items() if name in names and value != {}})
+            return cls.from_dict({key: value for key, value in values.items() if value != {}})
         except InvalidField:
             return None
 

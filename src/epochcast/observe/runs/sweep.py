@@ -45,11 +45,11 @@ def sweep(runs: Sequence[Standing], trials: int | None = None) -> Sweep:
 
     def left(end: str) -> float:
         ends: list[float] = [getattr(run.remaining_seconds, end) for run in running]
-        whole: list[float] = [
+        durations: list[float] = [
             last + (0.0 if run.is_done else getattr(run.remaining_seconds, end))
             for run, last in zip(runs, lasts, strict=True)
         ]
-        work = sum(ends) + to_come * sum(whole) / len(whole)
+        work = sum(ends) + to_come * sum(durations) / len(durations)
         return max(0.0, *ends, work / places)
 
     costs = [run.dollars_so_far for run in runs]

@@ -9,39 +9,39 @@ from epochcast.observe.runs.run_history import History
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Steps in all, in the unit the log counts in (steps, or epochs where it counts nothing else), and who says so."""
+    """Steps in all, in the unit of the log (steps, or epochs where it counts nothing else), and the source of that."""
 
     steps: float
-    told_by: str
+    source: str
     is_inferred: bool = True
-    """Whether neither the user nor the log said it in so many words."""
+    """Whether neither the user nor the log gives it directly."""
 
 
-def check_given(history: History, given: float) -> None:
+def check_total(history: History, total: float) -> None:
     """Refuse a given total below the step that the log has reached; the message says which total would do.
 
     A number that may count epochs is offered in steps.
     """
-    if not 0 < given < history.step:
+    if not 0 < total < history.step:
         return
-    reached = f"`total` {given:.10g}: the log has already reached step {history.step:.10g}"
-    if history.steps_per_epoch and (history.epoch or 0) <= given:
-        steps = given * history.steps_per_epoch
+    reached = f"`total` {total:.10g}: the log has already reached step {history.step:.10g}"
+    if history.steps_per_epoch and (history.epoch or 0) <= total:
+        steps = total * history.steps_per_epoch
         raise BadInput(
-            f"{reached}; for {given:.10g} epochs of {history.steps_per_epoch:.10g} steps give `total` {steps:.0f}"
+            f"{reached}; for {total:.10g} epochs of {history.steps_per_epoch:.10g} steps give `total` {steps:.0f}"
         )
     if history.total_steps and history.total_steps >= history.step:
         raise BadInput(f"{reached} of {history.total_steps:.10g}; leave `total` out")
-    counted = "" if history.epoch is None or history.epoch > given else ", not of epochs"
+    counted = "" if history.epoch is None or history.epoch > total else ", not of epochs"
     raise BadInput(f"{reached}; give the number of steps in all{counted}")
 
 
-def total_of(history: History, given: float | None = None) -> Total:
-    """The total; asks for one where nothing tells it."""
-    if given is not None:
-        if not 0 < given < inf:
-            raise BadInput(f"`total` must be a number above 0, got {given:g}")
-        return Total(given, "given", is_inferred=False)
+def total_of(history: History, total: float | None = None) -> Total:
+    """The total; raises where neither the user nor the log gives it."""
+    if total is not None:
+        if not 0 < total < inf:
+            raise BadInput(f"`total` must be a number above 0, got {total:g}")
+        return Total(total, "given", is_inferred=False)
     if history.total_steps:
         return Total(history.total_steps, "the log", is_inferred=False)
     epochs = history.total_epochs

@@ -56,8 +56,8 @@ class Tracker:
 
     def add_all(self, seen: Iterable[Report]) -> "Tracker":
         """Take in many; gives itself back."""
-        for one in seen:
-            self.add(one)
+        for report in seen:
+            self.add(report)
         return self
 
     @property
@@ -84,7 +84,7 @@ class Tracker:
         return Standing(
             step=history.step,
             total_steps=total.steps,
-            total_told_by=total.told_by,
+            total_source=total.source,
             is_total_inferred=total.is_inferred,
             step_seconds=left.step_seconds,
             remaining_seconds=left.remaining_seconds,
@@ -100,7 +100,7 @@ class Tracker:
             log_remaining_seconds=history.log_remaining_seconds,
             forecast_step_seconds=None if forecast is None else forecast.step_seconds,
             against_forecast=left.step_seconds / forecast.step_seconds.mid if forecast and is_compared else None,
-            prior_told_by=None if prior is None else prior.told_by,
+            prior_source=None if prior is None else prior.source,
             prior_weight=left.prior_weight,
             dollars_so_far=so_far,
             dollars_in_all=in_all,

@@ -58,8 +58,8 @@ def find_token(store: Store, secret: str) -> Token | None:
     """The token with this text; None for one that is unknown or was ended."""
     query = select(tokens).where(tokens.c.digest == digest_of(secret), tokens.c.ended_at_seconds.is_(None))
     with store.reading() as connection:
-        found = connection.execute(query).first()
-    return None if found is None else _token(found)
+        row = connection.execute(query).first()
+    return None if row is None else _token(row)
 
 
 def all_tokens(store: Store) -> list[Token]:

@@ -3,8 +3,8 @@
 Numbers are double precision or whole; times are seconds since 1970 (UTC) as double precision, exact to a microsecond
 until long after anybody's training. JSON is kept as text, so that it comes back to the last digit. Text has a bound.
 The table of observations has the fields of `observe.runs.report.Report`. It is keyed by what makes a report unique, in
-the order in which reports are read back; SQLite keeps the rows in the key itself (WITHOUT ROWID). A rank that nobody
-told is -1 there, because a key has no unknowns.
+the order in which reports are read back; SQLite keeps the rows in the key itself (WITHOUT ROWID). An unknown
+rank is -1 there, because a key has no null.
 """
 
 from collections.abc import Mapping
@@ -117,7 +117,7 @@ REPORT_COLUMNS = (*REPORT_KEY, *(name for name in Report._fields if name not in 
 
 
 def _report_column(name: str, hint: Any) -> Column[Any]:
-    """The column of a field of `Report`: a phase is its place in the list, a rank that nobody told is `NO_RANK`."""
+    """The column of a field of `Report`: a phase is its place in the list, an unknown rank is `NO_RANK`."""
     is_key = name in REPORT_KEY
     kinds: Mapping[Any, Any] = {
         Phase: SmallInteger,

@@ -29,7 +29,7 @@ def or_nothing(connection: Connection, table: Any) -> Any:
 
 
 def parts_of(values: Sequence[Row], most: int = MOST_VALUES) -> Iterator[Sequence[Row]]:
-    """Values, so many at a time: as many as one question takes, unless told otherwise."""
+    """Values, so many at a time: by default as many as one statement takes."""
     for begin in range(0, len(values), most):
         yield values[begin : begin + most]
 

@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from epochcast.base.record import plain
 from epochcast.predict.forecast.job import JOB_OPTIONS
 
-_DEFAULTS: Mapping[str, Any] = {one.name: one.default for one in JOB_OPTIONS}
+_DEFAULTS: Mapping[str, Any] = {option.name: plain(option.default) for option in JOB_OPTIONS}
 
 
 def fingerprint(job: Mapping[str, Any]) -> str:
     """Of a job as `Job.as_dict` gives it; options at their defaults are left out."""
-    options = {name: value for name, value in job.items() if name not in _DEFAULTS or value != _plain(_DEFAULTS[name])}
+    options = {name: value for name, value in job.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     return sha256(json.dumps(options, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:32]
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

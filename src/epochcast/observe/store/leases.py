@@ -1,8 +1,8 @@
-"""Work that one process of several does at a time: whoever holds the lease, for a while.
+"""Leases: of several processes only the holder of the lease does the work.
 
-A lease is taken, or taken further, in one transaction by the clock of the holders; clocks of machines that share a
-database may differ by a few seconds, so leases last much longer than that. A process that is killed loses its lease
-when it runs out, and another one goes on.
+A lease is acquired, or renewed, in one transaction by the clock of its holder; clocks of machines that share a database
+may differ by a few seconds, so leases last much longer than that. The lease of a process that is killed expires, and
+another process acquires it.
 """
 
 import time
@@ -15,20 +15,20 @@ from epochcast.observe.store.store import Store
 
 
 def hold(store: Store, name: str, holder: str, seconds: float) -> bool:
-    """Take a lease, or keep it; false where somebody else has it."""
+    """Acquire or renew a lease; false where another process holds it."""
     now = time.time()
     values = {"name": name, "holder": holder, "until_seconds": now + seconds}
     with store.writing() as connection:
-        taken = upsert(connection, leases).values(**values)
-        taken = taken.on_conflict_do_update(
+        statement = upsert(connection, leases).values(**values)
+        statement = statement.on_conflict_do_update(
             index_elements=["name"],
             set_={"holder": holder, "until_seconds": now + seconds},
             where=(leases.c.holder == holder) | (leases.c.until_seconds < now),
         )
-        return connection.execute(taken, execution_options={"preserve_rowcount": True}).rowcount > 0
+        return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount > 0
 
 
 def give_back(store: Store, name: str, holder: str) -> None:
-    """Let the next one have it at once."""
+    """Release a lease, so that another process can acquire it at once."""
     with store.writing() as connection:
         connection.execute(delete(leases).where(leases.c.name == name, leases.c.holder == holder))

@@ -93,12 +93,12 @@ def _copy(connection: Connection, values: Iterable[tuple[Any, ...]]) -> int:
 
 def _thinned(connection: Connection, run_ids: Iterable[int]) -> dict[tuple[int, int], float]:
     """The step up to which attempts were thinned."""
-    found = connection.execute(
+    rows = connection.execute(
         select(attempts.c.run_id, attempts.c.attempt, attempts.c.thinned_step).where(
             attempts.c.run_id.in_(list(run_ids)), attempts.c.thinned_step.is_not(None)
         )
     )
-    return {(run_id, attempt): step for run_id, attempt, step in found}
+    return {(run_id, attempt): step for run_id, attempt, step in rows}
 
 
 def _loss(loss: float | None) -> float | str | None:

@@ -58,11 +58,11 @@ def past_of(store: Store, job: Mapping[str, Any], place: RunPlace, *, but: int |
     """Of a job as `Job.as_dict` gives it, at a place; None where no run on its device has shown its pace."""
     if place.device is None:
         return None
-    found = _runs_of(store, str(job["model"]), place.device, but)
-    groups = _grouped(found, job, place)
+    candidates = _runs_of(store, str(job["model"]), place.device, but)
+    groups = _grouped(candidates, job, place)
     if not groups:
         return None
-    of_this_job = [run for run, theirs in found if _is_same(run, theirs, job, place)]
+    of_this_job = [run for run, theirs in candidates if _is_same(run, theirs, job, place)]
     return Past(
         ratio=expected_ratio(groups),
         same=len(of_this_job),
@@ -110,7 +110,7 @@ def _runs_of(store: Store, model: str, device: str, but: int | None) -> list[tup
         .order_by(runs.c.id.desc())
         .limit(MOST_RUNS)
     )
-    found = []
+    candidates = []
     with store.reading() as connection:
         for row in connection.execute(query):
             values = dict(row._mapping)
@@ -118,15 +118,15 @@ def _runs_of(store: Store, model: str, device: str, but: int | None) -> list[tup
             run = run_of(values)
             shown = _shown(run)
             if shown is not None and shown.executed_steps >= LEAST_STEPS:
-                found.append((run, theirs))
-    return found
+                candidates.append((run, theirs))
+    return candidates
 
 
 def _grouped(
-    found: Iterable[tuple[RunRow, Mapping[str, Any]]], job: Mapping[str, Any], place: RunPlace
+    candidates: Iterable[tuple[RunRow, Mapping[str, Any]]], job: Mapping[str, Any], place: RunPlace
 ) -> list[PastGroup]:
     groups: dict[tuple[bool, str, int, int], list[float]] = {}
-    for run, theirs in found:
+    for run, theirs in candidates:
         ratio = run.against_forecast
         assert ratio is not None  # the query asks for both
         key = _is_same(run, theirs, job, place), step_fingerprint(theirs), run.place.gpus, run.place.nodes
@@ -159,5 +159,5 @@ def _pause_fraction(run: RunRow) -> float | None:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return median(numbers) if numbers else None

@@ -8,8 +8,8 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, Row, Select, select
 
 from epochcast.observe.runs.report import LONGEST_NAME
-from epochcast.observe.store.database_tables import attempts, forecasts, jobs, runs
-from epochcast.observe.store.store_rows import Attempt, JobRow, RunPlace, RunRow, StoredForecast, bounded, checked_name
+from epochcast.observe.store.database_tables import jobs, runs
+from epochcast.observe.store.store_rows import RunPlace, RunRow, bounded, checked_name
 
 _PLACE = {"device", "gpus", "nodes", "host", "place"}
 NOWHERE = RunPlace()
@@ -40,19 +40,12 @@ class RunFilter:
         return query if self.most is None else query.limit(self.most)
 
     def _conditions(self) -> list[ColumnElement[bool]]:
-        wanted: list[ColumnElement[bool]] = []
+        equal = {name: getattr(self, name) for name in ("job_name", "job_id", "device", "project")}
+        wanted = [runs.c[name] == value for name, value in equal.items() if value is not None]
         if self.ids:
             wanted.append(runs.c.id.in_(self.ids))
         if self.states:
             wanted.append(runs.c.state.in_(self.states))
-        if self.job_name is not None:
-            wanted.append(runs.c.job_name == self.job_name)
-        if self.job_id is not None:
-            wanted.append(runs.c.job_id == self.job_id)
-        if self.device is not None:
-            wanted.append(runs.c.device == self.device)
-        if self.project is not None:
-            wanted.append(runs.c.project == self.project)
         if self.seen_after_seconds is not None:
             wanted.append(runs.c.seen_at_seconds >= self.seen_after_seconds)
         if self.before_id is not None:
@@ -63,9 +56,9 @@ class RunFilter:
 def run_of(row: Row[Any] | Mapping[str, Any]) -> RunRow:
     """A run."""
     values = dict(row if isinstance(row, Mapping) else row._mapping)
-    own = {name: value for name, value in values.items() if name not in _PLACE}
+    columns = {name: value for name, value in values.items() if name not in _PLACE}
     place = RunPlace(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
-    return RunRow(place=place, **own)
+    return RunRow(place=place, **columns)
 
 
 def new_run(
@@ -107,18 +100,3 @@ def place_columns(place: RunPlace) -> dict[str, Any]:
         "host": bounded(place.host, 200),
         "place": dict(place.details),
     }
-
-
-def job_of(row: Row[Any]) -> JobRow:
-    """A job."""
-    return JobRow(**{column.name: getattr(row, column.name) for column in jobs.columns})
-
-
-def attempt_of(row: Row[Any]) -> Attempt:
-    """An attempt."""
-    return Attempt(**{column.name: getattr(row, column.name) for column in attempts.columns})
-
-
-def forecast_of(row: Row[Any]) -> StoredForecast:
-    """A forecast."""
-    return StoredForecast(**{column.name: getattr(row, column.name) for column in forecasts.columns})

@@ -27,11 +27,11 @@ _ATTEMPTS_POSTGRES = _ATTEMPTS.format(values="SELECT *, 'running' FROM unnest(%s
 
 def lock_runs(connection: Connection, run_ids: Collection[int]) -> set[int]:
     """Those of the runs that are there; nobody else changes them until the transaction ends."""
-    there: set[int] = set()
+    locked: set[int] = set()
     for part in parts_of(sorted(run_ids)):
         query = select(runs.c.id).where(runs.c.id.in_(part)).order_by(runs.c.id)
-        there.update(connection.execute(query.with_for_update(key_share=True)).scalars())
-    return there
+        locked.update(connection.execute(query.with_for_update(key_share=True)).scalars())
+    return locked
 
 
 def note_seen(connection: Connection, batches: Mapping[int, Sequence[Report]], now_seconds: float) -> None:
@@ -62,11 +62,11 @@ def note_attempts(connection: Connection, begun: Iterable[tuple[int, int]]) -> N
 
 def known_attempts(connection: Connection, run_ids: Collection[int]) -> set[tuple[int, int]]:
     """Attempts of runs, by run and number."""
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for part in parts_of(sorted(run_ids)):
         query = select(attempts.c.run_id, attempts.c.attempt).where(attempts.c.run_id.in_(part))
-        found.update((run_id, attempt) for run_id, attempt in connection.execute(query))
-    return found
+        pairs.update((run_id, attempt) for run_id, attempt in connection.execute(query))
+    return pairs
 
 
 def note_runs(connection: Connection, columns: Mapping[int, Mapping[str, Any]]) -> None:

@@ -41,7 +41,7 @@ from epochcast.observe.store.database_tables import (
 )
 from epochcast.observe.store.insert_rows import or_nothing, parts_of, upsert
 from epochcast.observe.store.job_fingerprint import fingerprint
-from epochcast.observe.store.row_values import RunFilter, attempt_of, forecast_of, job_of, new_run, run_of
+from epochcast.observe.store.row_values import RunFilter, new_run, run_of
 from epochcast.observe.store.run_updates import lock_runs, note_runs, note_seen
 from epochcast.observe.store.store_errors import Unavailable, plain_errors
 from epochcast.observe.store.store_location import sqlite_file
@@ -123,17 +123,17 @@ class Store:
     def run(self, name: str) -> RunRow:
         """The run of this name, or of this key."""
         with self.reading() as connection:
-            found = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
-            if found is None:
-                known = connection.execute(select(runs.c.name).order_by(runs.c.id.desc()).limit(1000)).scalars()
-                raise UnknownName("run", name, known)
-        return run_of(found)
+            row = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
+            if row is None:
+                names = connection.execute(select(runs.c.name).order_by(runs.c.id.desc()).limit(1000)).scalars()
+                raise UnknownName("run", name, names)
+        return run_of(row)
 
     def find_run(self, name: str) -> RunRow | None:
         """The same; None where there is none."""
         with self.reading() as connection:
-            found = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
-        return None if found is None else run_of(found)
+            row = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
+        return None if row is None else run_of(row)
 
     def runs(self, wanted: RunFilter | None = None) -> list[RunRow]:
         """Runs, the newest first."""
@@ -184,7 +184,7 @@ class Store:
         """The attempts of a run, the first one first."""
         query = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.attempt)
         with self.reading() as connection:
-            return [attempt_of(row) for row in connection.execute(query)]
+            return [Attempt(**row._mapping) for row in connection.execute(query)]
 
     # ---- observations --------------------------------------------------------------------------------
 
@@ -254,19 +254,17 @@ class Store:
     def job(self, job_id: int) -> JobRow:
         """A job by its id."""
         with self.reading() as connection:
-            found = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
-        if found is None:
+            row = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+        if row is None:
             raise UnknownName("job with the id", str(job_id), ())
-        return job_of(found)
+        return JobRow(**row._mapping)
 
     def jobs(self, model: str | None = None) -> list[JobRow]:
         """All jobs, or those of a model."""
         query = select(jobs).order_by(jobs.c.id)
         with self.reading() as connection:
-            return [
-                job_of(row)
-                for row in connection.execute(query if model is None else query.where(jobs.c.model == model))
-            ]
+            rows = connection.execute(query if model is None else query.where(jobs.c.model == model))
+            return [JobRow(**row._mapping) for row in rows]
 
     def add_forecast(
         self, forecast: Forecast, *, run_id: int | None = None, job_id: int | None = None
@@ -283,14 +281,14 @@ class Store:
         }
         total = forecast.total_seconds
         with self.writing() as connection:
-            found = connection.execute(insert(forecasts).values(**values).returning(forecasts.c.id)).scalar_one()
+            forecast_id = connection.execute(insert(forecasts).values(**values).returning(forecasts.c.id)).scalar_one()
             if run_id is not None:
                 columns = {
                     "forecast_step_seconds": forecast.step_seconds.mid,
                     "forecast_total_seconds": None if total is None else total.mid,
                 }
                 connection.execute(update(runs).where(runs.c.id == run_id).values(**columns))
-        return StoredForecast(id=found, **values)
+        return StoredForecast(id=forecast_id, **values)
 
     def forecasts(self, *, run_id: int | None = None, job_id: int | None = None) -> list[StoredForecast]:
         """Forecasts of a run or of a job, the newest first."""
@@ -300,7 +298,7 @@ class Store:
         if job_id is not None:
             query = query.where(forecasts.c.job_id == job_id)
         with self.reading() as connection:
-            return [forecast_of(row) for row in connection.execute(query)]
+            return [StoredForecast(**row._mapping) for row in connection.execute(query)]
 
     # ---- measurements --------------------------------------------------------------------------------
 
@@ -312,8 +310,8 @@ class Store:
                 about = {"machine": row.machine, "facts": dict(row.facts)}
                 connection.execute(or_nothing(connection, machines).values(**about))
                 values = {"machine": row.machine, "key": row.key, "kind": row.kind, "line": dict(row.line)}
-                kept = or_nothing(connection, measurements).values(**values)
-                added += connection.execute(kept, execution_options={"preserve_rowcount": True}).rowcount
+                statement = or_nothing(connection, measurements).values(**values)
+                added += connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount
         return added
 
     def measurements(self, kind: str | None = None) -> list[StoredMeasurement]:
@@ -322,8 +320,8 @@ class Store:
             select(measurements, machines.c.facts).join(machines).order_by(measurements.c.machine, measurements.c.key)
         )
         with self.reading() as connection:
-            found = connection.execute(query if kind is None else query.where(measurements.c.kind == kind))
-            return [StoredMeasurement(row.machine, row.key, row.kind, row.line, row.facts) for row in found]
+            rows = connection.execute(query if kind is None else query.where(measurements.c.kind == kind))
+            return [StoredMeasurement(row.machine, row.key, row.kind, row.line, row.facts) for row in rows]
 
     # ---- the database itself -------------------------------------------------------------------------
 

@@ -70,26 +70,26 @@ def plain_errors(url: str) -> Iterator[None]:
     except StoreError:
         raise
     except Exception as error:  # of SQLAlchemy, or of a driver where it was used by itself
-        told = _translated(url, error)
-        if told is None:
+        translated = _translated(url, error)
+        if translated is None:
             raise
-        raise told from None
+        raise translated from None
 
 
 def _translated(url: str, error: Exception) -> StoreError | None:
     cause = error.orig if isinstance(error, DBAPIError) else error
     where = f"the database {shown_url(url)}"
     if isinstance(cause, sqlite3.Error):
-        kind, what = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF, (None, ""))
-        return None if kind is None else kind(f"{where} {what} ({cause})")
+        kind, complaint = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF, (None, ""))
+        return None if kind is None else kind(f"{where} {complaint} ({cause})")
     if isinstance(error, TimeoutError):
         return Unavailable(f"{where} has no free connection")
     if not hasattr(cause, "sqlstate"):
         return None
     state = getattr(cause, "sqlstate", None) or ""
-    for begin, kind, what in _POSTGRES:
+    for begin, kind, complaint in _POSTGRES:
         if state.startswith(begin):
-            return kind(f"{where} {what}: {_first_line(cause)}")
+            return kind(f"{where} {complaint}: {_first_line(cause)}")
     return None if state else Unavailable(f"{where} cannot be reached: {_first_line(cause)}")
 
 

@@ -63,7 +63,7 @@ def export_lines(store: Store, now_seconds: float | None = None) -> Iterator[str
             counts[kind] = 0
             for row in connection.execute(select(table).order_by(*_order(table))):
                 counts[kind] += 1
-                yield _line({kind: _told(dict(row._mapping), names)})
+                yield _line({kind: _portable(dict(row._mapping), names)})
         counts["observation"] = 0
         for block in _blocks(connection, names["run"]):
             counts["observation"] += len(block["rows"])
@@ -73,10 +73,10 @@ def export_lines(store: Store, now_seconds: float | None = None) -> Iterator[str
 
 def _names(connection: Connection) -> dict[str, dict[int, str]]:
     """By what jobs, runs and queues are known elsewhere, by their ids here."""
-    known = {"job": jobs.c.fingerprint, "run": runs.c.key, "queue": queues.c.key}
+    keys = {"job": jobs.c.fingerprint, "run": runs.c.key, "queue": queues.c.key}
     return {
         kind: {row.id: row.name for row in connection.execute(select(name.table.c.id, name.label("name")))}
-        for kind, name in known.items()
+        for kind, name in keys.items()
     }
 
 
@@ -89,12 +89,12 @@ def _order(table: Table) -> list[Any]:
     return list(table.primary_key.columns)
 
 
-def _told(values: dict[str, Any], names: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
-    for own in ("id", "holder", "held_until_seconds"):
-        values.pop(own, None)
-    for kind, known in names.items():
+def _portable(values: dict[str, Any], names: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
+    for column in ("id", "holder", "held_until_seconds"):
+        values.pop(column, None)
+    for kind, by_id in names.items():
         if f"{kind}_id" in values:
-            values[kind] = known.get(values.pop(f"{kind}_id"))
+            values[kind] = by_id.get(values.pop(f"{kind}_id"))
     return values
 
 

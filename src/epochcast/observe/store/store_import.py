@@ -1,7 +1,7 @@
 """What `exporting` wrote, into a store: all of it or nothing.
 
 What is there already stays, so that the same file can be read twice, and several into one. Of a run that both have, the
-one that was seen last tells how it stands, and the reports of both are kept. A run whose name another run has here
+one that was seen last gives the standing, and the reports of both are kept. A run whose name another run has here
 gets a number behind it.
 """
 
@@ -40,21 +40,22 @@ class _ImportedRows:
 
 
 def import_lines(
-    store: Store, lines: Iterable[str | bytes], file: str, told: Callable[[int], None] = lambda lines: None
+    store: Store, lines: Iterable[str | bytes], file: str, progress: Callable[[int], None] = lambda lines: None
 ) -> dict[str, int]:
-    """Take in all lines; gives how many of each kind are new. `told` hears how many lines were read so far."""
+    """Take in all lines; gives how many of each kind are new. `progress` is called with the lines read so far."""
     with store.writing() as connection:
         reading = _ImportedRows(connection)
         number = 0
         for number, line in enumerate(lines, 1):
             where = f"line {number} of {file}"
+            parsed = parse_json(line, where)
             try:
-                _take(reading, parse_json(line, where), is_first=number == 1)
+                _take(reading, parsed, is_first=number == 1)
             except BadInput as error:
-                raise error if str(error).startswith(where) else BadInput(f"{where}: {error}") from None
+                raise BadInput(f"{where}: {error}") from None
             except (KeyError, TypeError, ValueError) as error:
-                raise BadInput(f"{where} is not as a store writes it: {error!r}") from None
-            told(number)
+                raise BadInput(f"{where} is not in the form that a store writes: {error!r}") from None
+            progress(number)
         if not number:
             raise BadInput(f"{file} is empty")
         if not reading.is_over:
@@ -64,12 +65,12 @@ def import_lines(
 
 def _take(reading: _ImportedRows, line: Any, is_first: bool) -> None:
     if not isinstance(line, dict) or not line:
-        raise BadInput("a line is one JSON object")
+        raise BadInput("a line must be one JSON object")
     if is_first:
         _check_head(line)
         return
     if reading.is_over:
-        raise BadInput("nothing follows the last line")
+        raise BadInput("nothing may follow the last line")
     kind, body = next(iter(line.items()))
     if kind == "end":
         if body != {kind: count for kind, count in reading.read.items() if count or kind in body}:
@@ -81,12 +82,12 @@ def _take(reading: _ImportedRows, line: Any, is_first: bool) -> None:
         reading.read[kind] += 1
         reading.added[kind] += _TAKES.get(kind, _take_row)(reading, KINDS[kind], dict(body))
     else:
-        raise BadInput(f"nothing called {kind!r} is in a store")
+        raise BadInput(f"a store has no {kind!r}")
 
 
 def _check_head(line: Mapping[str, Any]) -> None:
     if "epochcast_store" not in line:
-        raise BadInput("this is no export of a store: it begins with epochcast_store")
+        raise BadInput("this is no export of a store: the first line must have epochcast_store")
     if line["epochcast_store"] != FORMAT or str(line.get("schema")) > NEWEST:
         raise BadInput(
             f"written by a newer epochcast (format {line['epochcast_store']}, tables {line.get('schema')}); "
@@ -117,8 +118,8 @@ def _added(reading: _ImportedRows, table: Table, values: Mapping[str, Any]) -> i
 def _take_job(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> int:
     added = _added(reading, table, values)
     digest = values["fingerprint"]
-    found = reading.connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one()
-    reading.job_ids[digest] = found
+    job_id = reading.connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one()
+    reading.job_ids[digest] = job_id
     return added
 
 
@@ -126,12 +127,12 @@ def _take_run(reading: _ImportedRows, table: Table, values: dict[str, Any]) -> i
     connection, key = reading.connection, values["key"]
     fingerprint = values.pop("job")
     values["job_id"] = None if fingerprint is None else reading.job_ids[fingerprint]
-    known = connection.execute(select(runs).where(runs.c.key == key)).first()
-    if known is not None:
-        reading.run_ids[key] = known.id
-        if values["seen_at_seconds"] > known.seen_at_seconds:
+    stored = connection.execute(select(runs).where(runs.c.key == key)).first()
+    if stored is not None:
+        reading.run_ids[key] = stored.id
+        if values["seen_at_seconds"] > stored.seen_at_seconds:
             columns = {name: value for name, value in values.items() if name != "name"}
-            connection.execute(update(runs).where(runs.c.id == known.id).values(**columns))
+            connection.execute(update(runs).where(runs.c.id == stored.id).values(**columns))
         return 0
     values["name"] = _free_name(connection, runs, values["name"])
     added = _added(reading, table, values)

@@ -1,4 +1,4 @@
-"""Where the database lies: what was asked for, what EPOCHCAST_STORE says, or a file in the user's data folder."""
+"""Where the database is: at the given URL or path, at EPOCHCAST_STORE, or in the user's data folder."""
 
 import os
 import re
@@ -11,11 +11,11 @@ _SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 
 
-def database_url(given: str | None = None) -> str:
+def database_url(database: str | None = None) -> str:
     """The URL of the database, `sqlite:///PATH` or `postgresql+psycopg://…`; a path alone is an SQLite file."""
-    text = (given if given is not None else os.environ.get(VARIABLE, "")).strip()
+    text = (database if database is not None else os.environ.get(VARIABLE, "")).strip()
     if not text:
-        if given is not None:
+        if database is not None:
             raise BadInput("the URL of the database is empty")
         return _file_url(default_file())
     scheme = _SCHEME.match(text)

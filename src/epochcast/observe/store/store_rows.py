@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from epochcast.base.record import Record, json_hidden, json_name
+from epochcast.base.record import HIDDEN, Record, json_hidden, json_name
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.observe.runs.drift import Drift
@@ -60,7 +60,7 @@ class JobRow:
 class RunRow(Record):
     """One training: what the database knows of it, and the JSON object that `epochcast runs` and the API show.
 
-    `key` tells it from every run of any database. `step_seconds` is the pace it showed, without pauses;
+    `key` identifies it in every database. `step_seconds` is the pace it showed, without pauses;
     `elapsed_seconds` include them, and the `down_seconds` between its attempts. `progress` is its last standing as it
     was written (`standing` reads it).
     """
@@ -204,7 +204,7 @@ class Attempt:
     Reports up to `thinned_step` were joined: a later report of such a step is not taken in again.
     """
 
-    run_id: int
+    run_id: int = field(metadata=HIDDEN)
     attempt: int
     state: str = "running"
     engine: str | None = None

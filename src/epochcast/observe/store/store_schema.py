@@ -28,19 +28,19 @@ def version_of(connection: Connection) -> str | None:
     """The version of the tables; None where there are none of ours."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-    return None if found is None else str(found)
+    version = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    return None if version is None else str(version)
 
 
 def check_version(engine: Engine, url: str) -> None:
     """Refuse tables that are not of this version, saying what to do."""
     with plain_errors(url), engine.connect() as connection:
-        found = version_of(connection)
-    if found is None:
+        version = version_of(connection)
+    if version is None:
         raise NoTables(f"the database {shown_url(url)} has no tables yet; {_do(url)}")
-    if found < NEWEST:
-        raise WrongSchema(f"the database {shown_url(url)} has tables of version {found}, not {NEWEST}; {_do(url)}")
-    _refuse_newer(found, url)
+    if version < NEWEST:
+        raise WrongSchema(f"the database {shown_url(url)} has tables of version {version}, not {NEWEST}; {_do(url)}")
+    _refuse_newer(version, url)
 
 
 def migrate(engine: Engine, url: str) -> tuple[str | None, str]:
@@ -98,10 +98,10 @@ def _upgrade(connection: Connection) -> None:
     command.upgrade(config, "head")
 
 
-def _refuse_newer(found: str, url: str) -> None:
-    if found > NEWEST:
+def _refuse_newer(version: str, url: str) -> None:
+    if version > NEWEST:
         raise WrongSchema(
-            f"the database {shown_url(url)} has tables of version {found}, made by a newer epochcast; "
+            f"the database {shown_url(url)} has tables of version {version}, made by a newer epochcast; "
             f"this one knows {NEWEST}: install the newer one"
         )
 

@@ -1,7 +1,7 @@
 """A run that is followed, kept in a store: reports in batches, how it stands, and where it stopped.
 
 Reading a log again from its start adds nothing that is there. A log that begins elsewhere than the one that was kept
-(it was rotated, or the job was started again into a new file) goes on after it: the tracker first gets what is in the
+(it was rotated, or the job was started again into a new file) continues it: the tracker first gets what is in the
 store, and the new reports are those of another attempt.
 """
 
@@ -89,8 +89,8 @@ class StoredRun:
         """Keep the forecast that the run is compared with, unless it is the last one already."""
         if forecast is None:
             return
-        kept = self.store.forecasts(run_id=self.run.id)
-        if not kept or kept[0].forecast != forecast.as_dict():
+        stored = self.store.forecasts(run_id=self.run.id)
+        if not stored or stored[0].forecast != forecast.as_dict():
             self.store.add_forecast(forecast, run_id=self.run.id, job_id=self.run.job_id)
 
     def _before(self, seen: Sequence[Report]) -> list[Report]:
@@ -98,9 +98,9 @@ class StoredRun:
         first = next((row for row in self.store.observations(self.run.id)), None)
         if first is None or _is_same(first, seen[0]):
             return []
-        kept = list(self.store.observations(self.run.id))
-        self._first_attempt = max(one.attempt for one in kept) + 1
-        return kept
+        stored = list(self.store.observations(self.run.id))
+        self._first_attempt = max(report.attempt for report in stored) + 1
+        return stored
 
     def _placed(self, seen: Report) -> Report:
         """In an attempt of its own where steps begin again: a step is kept once per attempt."""
@@ -121,12 +121,12 @@ class StoredRun:
         return row
 
 
-def _is_same(kept: Report, row: Report) -> bool:
-    if (kept.attempt, kept.step, kept.rank, kept.phase) != (row.attempt, row.step, row.rank, row.phase):
+def _is_same(stored: Report, row: Report) -> bool:
+    if (stored.attempt, stored.step, stored.rank, stored.phase) != (row.attempt, row.step, row.rank, row.phase):
         return False
-    if kept.clock_seconds is None or row.clock_seconds is None:
-        return kept.clock_seconds == row.clock_seconds and kept.loss == row.loss
-    return abs(kept.clock_seconds - row.clock_seconds) <= SAME_SECONDS and kept.loss == row.loss
+    if stored.clock_seconds is None or row.clock_seconds is None:
+        return stored.clock_seconds == row.clock_seconds and stored.loss == row.loss
+    return abs(stored.clock_seconds - row.clock_seconds) <= SAME_SECONDS and stored.loss == row.loss
 
 
 def standing_columns(standing: Standing) -> dict[str, Any]:
@@ -147,11 +147,11 @@ def refreshed(store: Store, run: RunRow) -> RunRow:
     """
     if run.step is None or (run.standing is not None and run.standing.step == run.step):
         return run
-    kept = StoredRun(store, run)
+    stored = StoredRun(store, run)
     watch = RunWatch(
         lambda: store.observations(run.id),
         Tracker(run.total_steps),
-        [lambda standing, at_seconds: kept.write(standing, at_seconds, state=run.state)],
+        [lambda standing, at_seconds: stored.write(standing, at_seconds, state=run.state)],
     )
     watch.read()
     try:

@@ -84,40 +84,40 @@ def _crowded(store: Store, before_seconds: float) -> list[tuple[int, int]]:
 
 def thin(connection: Connection, run_id: int, attempt: int, before_seconds: float) -> None:
     """Join the old reports of one attempt."""
-    own = (observations.c.run_id == run_id) & (observations.c.attempt == attempt) & _old(before_seconds)
+    of_attempt = (observations.c.run_id == run_id) & (observations.c.attempt == attempt) & _old(before_seconds)
     ends = select(observations.c.rank, func.count(), func.min(observations.c.step), func.max(observations.c.step))
     thinned_step = -1.0
-    for rank, count, first, last in connection.execute(ends.where(own).group_by(observations.c.rank)).all():
+    for rank, count, first, last in connection.execute(ends.where(of_attempt).group_by(observations.c.rank)).all():
         if count <= KEPT_REPORTS + 1:
             continue
-        of_rank = own & (observations.c.rank == rank)
+        of_rank = of_attempt & (observations.c.rank == rank)
         read = in_parts(connection, select(observations).where(of_rank).order_by(observations.c.step))
-        kept = list(joined((ingest.row_from(row) for row in read), first, last))
+        thinned = list(joined((ingest.row_from(row) for row in read), first, last))
         connection.execute(delete(observations).where(of_rank))
-        ingest.insert(connection, {run_id: kept}, before_seconds, even_thinned=True)
+        ingest.insert(connection, {run_id: thinned}, before_seconds, even_thinned=True)
         thinned_step = max(thinned_step, last)
     if thinned_step >= 0:
-        known = (attempts.c.run_id == run_id) & (attempts.c.attempt == attempt)
+        same_attempt = (attempts.c.run_id == run_id) & (attempts.c.attempt == attempt)
         later = func.coalesce(attempts.c.thinned_step, -1.0) < thinned_step
-        connection.execute(update(attempts).where(known & later).values(thinned_step=thinned_step))
+        connection.execute(update(attempts).where(same_attempt & later).values(thinned_step=thinned_step))
 
 
 def joined(rows: Iterable[Report], first: float, last: float) -> Iterator[Report]:
     """Reports in the order of their steps, those of each thousandth from `first` to `last` as one; the first alone."""
-    whole: Report | None = None
+    merged: Report | None = None
     place = -1
     for row in rows:
-        here = (
+        position = (
             -1 if row.step <= first else min(KEPT_REPORTS - 1, int((row.step - first) / (last - first) * KEPT_REPORTS))
         )
-        if whole is not None and here == place:
-            whole = _both(whole, row)
+        if merged is not None and position == place:
+            merged = _both(merged, row)
             continue
-        if whole is not None:
-            yield whole
-        whole, place = row, here
-    if whole is not None:
-        yield whole
+        if merged is not None:
+            yield merged
+        merged, place = row, position
+    if merged is not None:
+        yield merged
 
 
 def _both(before: Report, after: Report) -> Report:

@@ -115,7 +115,7 @@ class Forecast(Displayed, Framed, Record):
     device_measured: str | None = None
     opaque_ops: tuple[str, ...] = ()
     link_assumed: str | None = None
-    assumed: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    assumed: Mapping[str, str | int | list[int]] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     _details: "Callable[[], Details] | None" = field(default=None, compare=False)
 
@@ -192,7 +192,7 @@ class Forecast(Displayed, Framed, Record):
     @property
     def setup(self) -> dict[str, Any]:
         """What decides the numbers beside model and place, and what of it was assumed."""
-        return {name: plain(getattr(self, name)) for name in _SETUP}
+        return {name: plain(getattr(self, name)) for name in SETUP}
 
     @property
     def details(self) -> "Details":
@@ -218,9 +218,16 @@ class Forecast(Displayed, Framed, Record):
         return forecast
 
 
-_SETUP = (
+SETUP = (
     *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "attention", "compile"),
     "assumed",
 )
+"""Keys that decide the numbers beside model and place; the answers of other verbs have them, too."""
+
+MEMORY_KEYS = (
+    *("device", "batch_per_gpu", "peak_bytes", "peak_breakdown", "peak_op", "allocated_bytes", "reserved_bytes"),
+    *("memory_bytes", "fits", "memory_verdict"),
+)
+"""Keys about the memory of a step; `inspect` shows them."""
 
 _TYPES = value_options(Forecast, record_fields(Forecast), Details=object)

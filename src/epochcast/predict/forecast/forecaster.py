@@ -361,7 +361,7 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         text = f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: set `nodes`."
         yield Note(text, Importance.NOT_AS_ASKED)
     if placement.link_assumed is not None:
-        what = usual_network(device, placement.gpus, placement.nodes).what
+        what = usual_network(device, placement.gpus, placement.nodes).description
         yield Note(f"No `link` given: assuming {placement.link_assumed} between nodes, the network of {what}.")
     if trace.recipe.compile == "vendor":
         text = "compile=vendor counts no time for elementwise operators, as in vendors' benchmark submissions."

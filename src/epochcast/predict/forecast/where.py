@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.base.record import Record, read_as
-from epochcast.errors import BadInput, EpochcastError, MissingUnit
+from epochcast.errors import BadInput, EpochcastError, InvalidOption, MissingUnit
 from epochcast.units import parse_dollars_per_hour
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _product(text: str) -> "Product":
     except MissingUnit:
         raise
     except EpochcastError as error:
-        raise BadInput(f"gemm_seconds: {error}") from None
+        raise InvalidOption("gemm_seconds", f": {error}") from None
 
 
 def _product_text(text: str) -> str:

@@ -1,6 +1,6 @@
 """What an engine does for the scheduler: start, look, stop, kill, logs, nodes. Nothing is decided here.
 
-A start is known by its key, which was written down before the engine is asked. Asked twice with one key, an engine
+A start is known by its key, which is recorded before the engine is asked. Asked twice with one key, an engine
 starts once: this is what makes it safe to ask again after a crash.
 
 `spool` is a folder that the scheduler and the nodes share. Jobs of the local engine and of Slurm leave two files there:
@@ -71,14 +71,14 @@ class StartOrder:
             return None
 
     def started(self) -> dict[str, Any] | None:
-        """What was written down when the job began; None where it has not."""
+        """What was recorded when the job began; None where it has not."""
         try:
-            found = json.loads(self.started_file.read_text())
+            content = json.loads(self.started_file.read_text())
         except OSError:
             return None
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def make_folders(self) -> None:
         """Those of the log, of the spool and of the job itself."""

@@ -23,8 +23,8 @@ def start_mark(pid: int) -> str:
         pass
     if os.path.isdir("/proc/self"):
         return ""
-    told = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return told.stdout.strip()
+    listing = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return listing.stdout.strip()
 
 
 def begin_once(started: str, gpus: str) -> bool:

@@ -39,15 +39,15 @@ class LocalEngine:
         if order.started() is None:
             self._spawn(order)
         end = time.monotonic() + BEGIN_SECONDS
-        while (told := order.started()) is None:
+        while (started := order.started()) is None:
             if time.monotonic() > end:
                 raise EngineRefuses(f"the process of {order.job!r} did not begin; its log: {order.log}")
             time.sleep(0.01)
-        return str(told["pid"])
+        return str(started["pid"])
 
     def _spawn(self, order: StartOrder) -> None:
-        taken = {number for numbers in self._gpus.values() for number in numbers}
-        free = (number for number in range(len(taken) + order.choice.gpus) if number not in taken)
+        used = {number for numbers in self._gpus.values() for number in numbers}
+        free = (number for number in range(len(used) + order.choice.gpus) if number not in used)
         gpus = tuple(number for number, _ in zip(free, range(order.choice.gpus), strict=False))
         shown = ",".join(map(str, gpus))
         files = [str(order.started_file), str(order.exit_file), shown]
@@ -67,22 +67,24 @@ class LocalEngine:
 
     def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """From the files that jobs leave, and the processes that are there."""
-        found = {}
+        states = {}
         for order in orders:
-            told = order.started()
-            if told is None:
+            started = order.started()
+            if started is None:
                 continue
             # In this order: a process that ends after it was looked for has left its code by the next look.
-            is_alive = _is_alive(told)
+            is_alive = _is_alive(started)
             code = order.exit_code()
             if code is None and is_alive:
-                self._gpus[order.key] = tuple(int(one) for one in str(told.get("gpus", "")).split(",") if one)
-                found[order.key] = StartState(str(told["pid"]), RUNNING)
+                self._gpus[order.key] = tuple(
+                    int(number) for number in str(started.get("gpus", "")).split(",") if number
+                )
+                states[order.key] = StartState(str(started["pid"]), RUNNING)
                 continue
             self._gpus.pop(order.key, None)
             reason = None if code is not None else "its processes are gone and left no exit code"
-            found[order.key] = StartState(str(told.get("pid", "")), OVER, code, code is None, reason)
-        return found
+            states[order.key] = StartState(str(started.get("pid", "")), OVER, code, code is None, reason)
+        return states
 
     def stop(self, order: StartOrder) -> None:
         """SIGTERM to the job and all that it started."""
@@ -93,10 +95,10 @@ class LocalEngine:
         self._signal(order, signal.SIGKILL)
 
     def _signal(self, order: StartOrder, kind: signal.Signals) -> None:
-        told = order.started()
-        if told and order.exit_code() is None and _is_alive(told):
+        started = order.started()
+        if started and order.exit_code() is None and _is_alive(started):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(int(told["pid"]), kind)
+                os.killpg(int(started["pid"]), kind)
 
     def fetch_log(self, order: StartOrder) -> None:
         """The job writes it by itself."""
@@ -109,12 +111,12 @@ class LocalEngine:
         """Nothing is held."""
 
 
-def _is_alive(told: Mapping[str, object]) -> bool:
+def _is_alive(started: Mapping[str, object]) -> bool:
     try:
-        pid = int(str(told["pid"]))
+        pid = int(str(started["pid"]))
     except (KeyError, ValueError):
         return False
-    return bool(told.get("mark")) and supervisor.start_mark(pid) == told["mark"] and not _is_buried(pid)
+    return bool(started.get("mark")) and supervisor.start_mark(pid) == started["mark"] and not _is_buried(pid)
 
 
 def _is_buried(pid: int) -> bool:

@@ -5,7 +5,7 @@ entrypoint, which Ray gives out on one node with CUDA_VISIBLE_DEVICES set; the n
 through the API. Folder and command must be there under the same path on the nodes.
 
 A program of Ray that puts its own workers on the GPUs (`ray_workers`) has none in its entrypoint. Its GPUs are reserved
-as a placement group, a bundle each, packed on one node; the entrypoint holds it by `ray_group.py` while it runs.
+as a placement group, a bundle each, packed on one node; the entrypoint holds it by `hold_group` while it runs.
 The program connects by `ray.init(namespace=os.environ["EPOCHCAST_RAY_NAMESPACE"])` and finds its group by
 `ray.util.get_placement_group(os.environ["EPOCHCAST_PLACEMENT_GROUP"])`.
 """
@@ -15,12 +15,11 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import getsource
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 from epochcast.errors import MissingExtra
-from epochcast.schedule.engines import ray_group
 from epochcast.schedule.engines.executor import (
     OVER,
     PENDING,
@@ -35,6 +34,7 @@ from epochcast.schedule.engines.executor import (
 ADDRESS = "http://127.0.0.1:8265"
 # A little of the resource that says a node's type, so that any number of jobs fit beside each other.
 TYPE_SHARE = 0.001
+NAMESPACE = "epochcast"
 _WAITS, _RUNS = ("PENDING",), ("RUNNING",)
 
 
@@ -58,7 +58,7 @@ class RayEngine:
     def start(self, order: StartOrder) -> str:
         """Submit; gives the submission's id, which is the key."""
         order.make_folders()
-        if order.key in self._known():
+        if order.key in self._submitted():
             return order.key
         pinned = {} if order.node is None else {"ray.io/node-id": order.node}
         try:
@@ -73,7 +73,7 @@ class RayEngine:
                 entrypoint_label_selector=pinned or None,
             )
         except (RuntimeError, ValueError) as error:
-            if order.key in self._known():  # it was there after all
+            if order.key in self._submitted():  # it was there after all
                 return order.key
             raise EngineRefuses(f"Ray does not take {order.job!r}: {_line(error)}") from None
         except OSError as error:
@@ -82,10 +82,10 @@ class RayEngine:
 
     def look(self, orders: Sequence[StartOrder]) -> Mapping[str, StartState]:
         """What the Jobs API lists."""
-        known = self._known()
-        return {order.key: _seen(known[order.key]) for order in orders if order.key in known}
+        jobs = self._submitted()
+        return {order.key: _seen(jobs[order.key]) for order in orders if order.key in jobs}
 
-    def _known(self) -> dict[str, Any]:
+    def _submitted(self) -> dict[str, Any]:
         try:
             return {job.submission_id: job for job in self._client.list_jobs() if job.submission_id}
         except (OSError, RuntimeError) as error:
@@ -107,12 +107,12 @@ class RayEngine:
     def fetch_log(self, order: StartOrder) -> None:
         """Append what is new to the file here."""
         try:
-            told: str = self._client.get_job_logs(order.key)
+            logs: str = self._client.get_job_logs(order.key)
         except RuntimeError:
             return  # its node is gone, and the log with it
         except OSError as error:
             raise self._away(error) from None
-        content = told.encode(errors="replace")
+        content = logs.encode(errors="replace")
         have = order.log.stat().st_size if order.log.exists() else 0
         if len(content) > have:
             with order.log.open("ab") as stream:
@@ -125,15 +125,15 @@ class RayEngine:
 
         wanted = set(types)
         try:
-            told = list_nodes(address=self.address, limit=10_000)
+            listed = list_nodes(address=self.address, limit=10_000)
         except (OSError, RayStateApiException) as error:
             raise self._away(error) from None
-        found = []
-        for node in told:
-            kind = next((one for one in node.resources_total if one in wanted), None)
+        nodes = []
+        for node in listed:
+            kind = next((resource for resource in node.resources_total if resource in wanted), None)
             if kind is not None:
-                found.append(EngineNode(node.node_id, kind, node.state == "ALIVE"))
-        return tuple(found)
+                nodes.append(EngineNode(node.node_id, kind, node.state == "ALIVE"))
+        return tuple(nodes)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -147,14 +147,39 @@ def _words(order: StartOrder) -> tuple[str, ...]:
     if not order.has_ray_workers:
         return order.command
     bundle = {"GPU": 1, order.node_type: TYPE_SHARE}
-    about = {"bundles": [bundle] * order.choice.gpus, "node": order.node, "name": order.key}
-    # -P: the folder of that file has a module called ray.
-    return sys.executable, "-P", "-u", str(Path(ray_group.__file__)), json.dumps(about), *order.command
+    about = {"bundles": [bundle] * order.choice.gpus, "node": order.node, "name": order.key, "namespace": NAMESPACE}
+    program = f"{getsource(hold_group)}\nimport sys\nsys.exit(hold_group(sys.argv[1], sys.argv[2:]))"
+    return sys.executable, "-P", "-u", "-c", program, json.dumps(about), *order.command
+
+
+def hold_group(about: str, command: list[str]) -> int:
+    """Reserve a placement group, run the command and return its exit code; the group goes when this process does.
+
+    It runs by itself inside a job of Ray, so that it imports nothing of epochcast. `about` is JSON: the bundles, the
+    node they are to be on, and the name and the namespace of the group.
+    """
+    import json
+    import signal
+    import subprocess
+
+    import ray
+    from ray.util.placement_group import placement_group
+
+    group = json.loads(about)
+    ray.init(address="auto", namespace=group["namespace"], log_to_driver=False)
+    bundles = group["bundles"]
+    pinned = None if group["node"] is None else [{"ray.io/node-id": group["node"]}] * len(bundles)
+    reserved = placement_group(bundles, strategy="STRICT_PACK", name=group["name"], bundle_label_selector=pinned)
+    ray.get(reserved.ready())
+    # Ray signals the command as well; this waits for it.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    code = subprocess.Popen(command).wait()
+    return code if code >= 0 else 128 - code
 
 
 def _env(order: StartOrder) -> dict[str, str]:
     grace = {"RAY_JOB_STOP_WAIT_TIME_S": str(ceil(order.grace_seconds))}
-    group = {"EPOCHCAST_PLACEMENT_GROUP": order.key, "EPOCHCAST_RAY_NAMESPACE": ray_group.NAMESPACE}
+    group = {"EPOCHCAST_PLACEMENT_GROUP": order.key, "EPOCHCAST_RAY_NAMESPACE": NAMESPACE}
     return {**order.env, **grace, **(group if order.has_ray_workers else {})}
 
 

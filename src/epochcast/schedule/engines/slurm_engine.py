@@ -72,8 +72,8 @@ class SlurmEngine:
         return {order.key: seen for order in orders if (seen := self._seen(order, rows.get(order.key, []))) is not None}
 
     def _seen(self, order: StartOrder, rows: Sequence[tuple[str, str]]) -> StartState | None:
-        told = order.started()
-        owner = None if told is None else str(told.get("pid", ""))
+        started = order.started()
+        owner = None if started is None else str(started.get("pid", ""))
         for number, state in rows:
             if len(rows) > 1 and owner not in (None, number):
                 self._cancel_extra(number, state)
@@ -84,11 +84,11 @@ class SlurmEngine:
                 return StartState(number, RUNNING)
             code = order.exit_code()
             # A script that began and left no exit code was killed with its node, whatever Slurm makes of its end.
-            is_cut = code is None and state == "FAILED" and told is not None
+            is_cut = code is None and state == "FAILED" and started is not None
             if code is None and not is_cut and state in ("FAILED", "COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"):
                 code = 1 if state != "COMPLETED" else 0
             return StartState(number, OVER, code, is_cut or state in _LOST, f"Slurm says {state}")
-        if told is None:
+        if started is None:
             return None
         code = order.exit_code()
         reason = None if code is not None else "Slurm does not know it any more and it left no exit code"
@@ -117,13 +117,13 @@ class SlurmEngine:
     def nodes(self, types: Iterable[str]) -> Sequence[EngineNode] | None:
         """The nodes that have a type among their features."""
         wanted = set(types)
-        found = {}
+        nodes = {}
         for line in _run(["sinfo", "--noheader", "--Node", "--format=%N|%f|%T"]).splitlines():
             name, features, state = (part.strip() for part in line.split("|", 2))
-            kind = next((one for one in features.split(",") if one in wanted), None)
+            kind = next((feature for feature in features.split(",") if feature in wanted), None)
             if kind is not None:
-                found[name] = EngineNode(name, kind, state.rstrip("~#!%$@+^-") in _UP)
-        return tuple(found.values())
+                nodes[name] = EngineNode(name, kind, state.rstrip("~#!%$@+^-") in _UP)
+        return tuple(nodes.values())
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,1 +1,1 @@
-"""Policies: from the state of a queue to who runs from now on. All of them are in the table of `registry`."""
+"""Policies: from the state of a queue to who runs from now on. All of them are in `policy_table`."""

@@ -12,8 +12,8 @@ exactly, and the policy asks to be woken in between. Jobs are placed in the orde
     (w · exp(−slack / (K·mean τ)) + m) / (g·τ)          (Vepsalainen & Morton 1987; m: what a second of waiting adds to
                                                          the job's own bill, because more of its run must then be fast)
 
-A way may also go by slack, as `search.Greedy` does: the least deadline − now − fastest τ first, each with its cheapest
-choice that is in time, otherwise its fastest.
+A setting may also go by slack, as `local_search.Greedy` does: the least deadline − now − fastest τ first, each
+with its cheapest choice that is in time, otherwise its fastest.
 
 Limits: machines cost as their GPUs do in a full one.
 """
@@ -37,13 +37,13 @@ PRICE_AHEAD = 1.0
 class DispatchQueue(NamedTuple):
     """The jobs.
 
-    `whole[j, c]`: the whole run; `restart`: owed if it starts now with another choice; `pay`: for any later change;
+    `run_seconds[j, c]`: the whole run; `restart`: owed if it starts now with another choice; `pay`: for a later change;
     `least` and `fastest`: dollars and seconds of the cheapest and of the fastest whole run; `steps[j, :]`: choices of
     which none is slower and dearer than another, from fast to slow, then −1.
     """
 
     left: Any
-    whole: Any
+    run_seconds: Any
     owed: Any
     restart: Any
     pay: Any
@@ -112,7 +112,7 @@ class DispatchBuffers(NamedTuple):
 def _seconds_left(queue: DispatchQueue, job: int, choice: int) -> float:
     """Until the end with a choice, restart included where that is a change."""
     begin = queue.owed[job] if choice == queue.now_on[job] else queue.restart[job]
-    return float(begin + queue.left[job] * queue.whole[job, choice])
+    return float(begin + queue.left[job] * queue.run_seconds[job, choice])
 
 
 @compiled
@@ -125,7 +125,7 @@ def _legs(
     """
     c = queue.steps[job, step]
     begin = queue.owed[job] if c == queue.now_on[job] else queue.restart[job]
-    left, fast = queue.left[job], queue.whole[job, c]
+    left, fast = queue.left[job], queue.run_seconds[job, c]
     first = place.rate[c] + on_top * place.gpus[c]
     # begin + x + pay + y = spare and x/fast + y/slow = left
     spare = queue.due[job] - now - begin - queue.pay[job]
@@ -134,7 +134,7 @@ def _legs(
         d = queue.steps[job, after]
         if d < 0:
             break
-        slow = queue.whole[job, d]
+        slow = queue.run_seconds[job, d]
         then = place.rate[d] + on_top * place.gpus[d]
         if then >= first or slow * left <= spare:
             continue
@@ -165,7 +165,7 @@ def _wish(
     least, best, seconds = FAR, 0, FAR
     for c in range(place.rate.shape[0]):
         wishes.leg[job, c], wishes.loss[job, c], wishes.dollars[job, c] = FAR, 0.0, FAR
-        if queue.whole[job, c] >= FAR:
+        if queue.run_seconds[job, c] >= FAR:
             continue
         tau = _seconds_left(queue, job, c)
         late = now + tau - queue.due[job]
@@ -195,7 +195,7 @@ def _plain_wish(queue: DispatchQueue, place: DispatchPlaces, wishes: ChoiceCosts
     least, best, fastest = FAR, 0, FAR
     for c in range(place.rate.shape[0]):
         wishes.leg[job, c], wishes.loss[job, c], wishes.dollars[job, c] = FAR, 0.0, FAR
-        if queue.whole[job, c] >= FAR:
+        if queue.run_seconds[job, c] >= FAR:
             continue
         tau = _seconds_left(queue, job, c)
         in_time = now + tau <= queue.due[job]
@@ -215,7 +215,7 @@ def _urgency(slack: float, scale: float) -> float:
 def _ranked(
     queue: DispatchQueue,
     place: DispatchPlaces,
-    way: RollOutSetting,
+    setting: RollOutSetting,
     wishes: ChoiceCosts,
     live: Any,
     now: float,
@@ -229,12 +229,12 @@ def _ranked(
         if queue.held[j]:
             index[n] = -FAR
             continue
-        if way.by_slack:
+        if setting.by_slack:
             index[n] = queue.due[j] - now - wishes.tau[j] - np.log(noise[j]) * mean
             continue
         best = wishes.best[j]
-        urgency = _urgency(queue.due[j] - now - wishes.tau[j], way.ahead * mean)
-        worth = (queue.weight[j] + 1e-12) * urgency + way.waiting_loss * wishes.loss[j, best]
+        urgency = _urgency(queue.due[j] - now - wishes.tau[j], setting.ahead * mean)
+        worth = (queue.weight[j] + 1e-12) * urgency + setting.waiting_loss * wishes.loss[j, best]
         index[n] = -worth / (place.gpus[best] * wishes.tau[j]) * noise[j]
     return live[np.argsort(index)]
 
@@ -264,7 +264,12 @@ def _is_full(place: DispatchPlaces, room: DispatchRoom) -> bool:
 
 @compiled
 def _first_fitting(
-    queue: DispatchQueue, place: DispatchPlaces, wishes: ChoiceCosts, way: RollOutSetting, room: DispatchRoom, job: int
+    queue: DispatchQueue,
+    place: DispatchPlaces,
+    wishes: ChoiceCosts,
+    setting: RollOutSetting,
+    room: DispatchRoom,
+    job: int,
 ) -> int:
     """The best choice of a job that has room, or −1."""
     if queue.held[job]:
@@ -273,7 +278,7 @@ def _first_fitting(
     c = wishes.best[job]
     if _take(place, room, c):
         return int(c)
-    most = way.patience * wishes.dollars[job, c]
+    most = setting.patience * wishes.dollars[job, c]
     last, tried = wishes.dollars[job, c], c
     for _ in range(place.rate.shape[0] - 1):
         # The next dearer one; among equals by number.
@@ -294,8 +299,8 @@ def _first_fitting(
 def _place_all(
     queue: DispatchQueue,
     place: DispatchPlaces,
-    way: RollOutSetting,
-    desk: DispatchBuffers,
+    setting: RollOutSetting,
+    buffers: DispatchBuffers,
     live: Any,
     now: float,
     noise: Any,
@@ -306,20 +311,20 @@ def _place_all(
 
     Returns when the first leg ends, and what those that wait would pay for a second, in dollars.
     """
-    wishes, room, total = desk.wishes, desk.room, 0.0
+    wishes, room, total = buffers.wishes, buffers.room, 0.0
     for n in range(live.shape[0]):
-        if way.by_slack:
+        if setting.by_slack:
             _plain_wish(queue, place, wishes, live[n], now)
         else:
-            _wish(queue, place, wishes, live[n], now, on_top, way.may_change)
+            _wish(queue, place, wishes, live[n], now, on_top, setting.may_change)
         total += wishes.tau[live[n]]
     mean = total / max(1, live.shape[0])
-    ranked = _ranked(queue, place, way, wishes, live, now, noise, mean)
+    ranked = _ranked(queue, place, setting, wishes, live, now, noise, mean)
     room.free[:], room.opened[:], room.used[0] = 0, 0, 0
     wake, waiting, is_full = FAR, 0.0, False
     for n in range(ranked.shape[0]):
         j = ranked[n]
-        c = -1 if is_full else _first_fitting(queue, place, wishes, way, room, j)
+        c = -1 if is_full else _first_fitting(queue, place, wishes, setting, room, j)
         chosen[j] = c
         if c >= 0:
             wake = min(wake, FAR if queue.held[j] else wishes.leg[j, c])
@@ -366,7 +371,7 @@ def _enlarge(
             c = chosen[j]
             for e in range(place.rate.shape[0]):
                 more = place.gpus[e] - place.gpus[c]
-                is_larger = place.device[e] == place.device[c] and more > 0 and queue.whole[j, e] < FAR
+                is_larger = place.device[e] == place.device[c] and more > 0 and queue.run_seconds[j, e] < FAR
                 if is_larger and _room_left(room, place.device[e], more) > 0:
                     gain = _gain(queue, place, now, j, c, e)
                     if gain > most:
@@ -384,8 +389,8 @@ def _enlarge(
 def dispatch(
     queue: DispatchQueue,
     place: DispatchPlaces,
-    way: RollOutSetting,
-    desk: DispatchBuffers,
+    setting: RollOutSetting,
+    buffers: DispatchBuffers,
     live: Any,
     now: float,
     noise: Any,
@@ -398,26 +403,21 @@ def dispatch(
     known (−1), a first attempt finds it out. Returns after how many seconds to look again, and what those that wait
     now would pay.
     """
-    if waited < 0:
-        wake, waited = _place_all(queue, place, way, desk, live, now, noise, 0.0, chosen)
-        if way.congestion * waited <= 0:
-            if not way.by_slack:
-                _enlarge(queue, place, live, now, desk.room, chosen)
-            return wake, waited
-        on_top = way.congestion * waited / place.capacity
-        wake, _ = _place_all(queue, place, way, desk, live, now, noise, on_top, chosen)
-    else:
-        on_top = way.congestion * waited / place.capacity
-        wake, waited = _place_all(queue, place, way, desk, live, now, noise, on_top, chosen)
-    if not way.by_slack:
-        _enlarge(queue, place, live, now, desk.room, chosen)
+    is_first = waited < 0
+    on_top = 0.0 if is_first else setting.congestion * waited / place.capacity
+    wake, waited = _place_all(queue, place, setting, buffers, live, now, noise, on_top, chosen)
+    if is_first and setting.congestion * waited > 0:
+        on_top = setting.congestion * waited / place.capacity
+        wake, _ = _place_all(queue, place, setting, buffers, live, now, noise, on_top, chosen)
+    if not setting.by_slack:
+        _enlarge(queue, place, live, now, buffers.room, chosen)
     return wake, waited
 
 
 @compiled
-def empty_desk(queue: DispatchQueue, place: DispatchPlaces) -> DispatchBuffers:
+def empty_buffers(queue: DispatchQueue, place: DispatchPlaces) -> DispatchBuffers:
     """Arrays that `dispatch` fills."""
-    jobs, choices = queue.whole.shape
+    jobs, choices = queue.run_seconds.shape
     wishes = ChoiceCosts(
         np.empty((jobs, choices)),
         np.empty((jobs, choices)),
@@ -434,9 +434,9 @@ def empty_desk(queue: DispatchQueue, place: DispatchPlaces) -> DispatchBuffers:
 
 @compiled
 def first_decision(
-    queue: DispatchQueue, place: DispatchPlaces, way: RollOutSetting, now: float, noise: Any, chosen: Any
+    queue: DispatchQueue, place: DispatchPlaces, setting: RollOutSetting, now: float, noise: Any, chosen: Any
 ) -> float:
     """`dispatch` of a whole queue, by itself."""
-    desk = empty_desk(queue, place)
+    buffers = empty_buffers(queue, place)
     live = np.arange(queue.left.shape[0])
-    return float(dispatch(queue, place, way, desk, live, now, noise, chosen, -1.0)[0])
+    return float(dispatch(queue, place, setting, buffers, live, now, noise, chosen, -1.0)[0])

@@ -16,14 +16,14 @@ from epochcast.schedule.policies.atc_dispatch import (
     DispatchQueue,
     RollOutSetting,
     dispatch,
-    empty_desk,
+    empty_buffers,
 )
 from epochcast.schedule.policies.numba_functions import compiled
 
 
 @compiled
 def _start(
-    queue: DispatchQueue, place: DispatchPlaces, way: RollOutSetting, live: Any, chosen: Any
+    queue: DispatchQueue, place: DispatchPlaces, setting: RollOutSetting, live: Any, chosen: Any
 ) -> tuple[float, float]:
     """Let a decision hold: what changes owes a restart. Returns dollars per second, and when the first job ends."""
     spent, soonest = 0.0, FAR
@@ -37,9 +37,9 @@ def _start(
             queue.now_on[j] = c
         if c >= 0:
             queue.restart[j] = queue.pay[j]
-            queue.held[j] = queue.held[j] or way.keeps
+            queue.held[j] = queue.held[j] or setting.keeps
             spent += place.rate[c]
-            soonest = min(soonest, queue.owed[j] + queue.left[j] * queue.whole[j, c])
+            soonest = min(soonest, queue.owed[j] + queue.left[j] * queue.run_seconds[j, c])
     return spent, soonest
 
 
@@ -57,7 +57,7 @@ def _work(queue: DispatchQueue, live: Any, now: float, seconds: float) -> tuple[
             worked = seconds - queue.owed[j]
             queue.owed[j] = max(0.0, -worked)
             if worked > 0:
-                queue.left[j] -= worked / queue.whole[j, c]
+                queue.left[j] -= worked / queue.run_seconds[j, c]
             if queue.left[j] <= 1e-9 and queue.owed[j] <= 0:
                 late_dollars += queue.weight[j] * max(0.0, now - queue.due[j])
                 continue
@@ -72,7 +72,13 @@ def _work(queue: DispatchQueue, live: Any, now: float, seconds: float) -> tuple[
 
 @compiled
 def roll_out(
-    jobs: DispatchQueue, place: DispatchPlaces, way: RollOutSetting, now: float, noise: Any, first: Any, limit: float
+    jobs: DispatchQueue,
+    place: DispatchPlaces,
+    setting: RollOutSetting,
+    now: float,
+    noise: Any,
+    first: Any,
+    limit: float,
 ) -> tuple[float, float, int]:
     """Dollars until the last job has ended, when the first decision wants to be looked at again, and the work.
 
@@ -80,21 +86,21 @@ def roll_out(
     than `limit`. The work is the number of jobs looked at, over all decisions.
     """
     queue = DispatchQueue(
-        jobs.left.copy(), jobs.whole, jobs.owed.copy(), jobs.restart.copy(), jobs.pay, jobs.due, jobs.weight,
+        jobs.left.copy(), jobs.run_seconds, jobs.owed.copy(), jobs.restart.copy(), jobs.pay, jobs.due, jobs.weight,
         jobs.now_on.copy(), jobs.held.copy(), jobs.least, jobs.fastest, jobs.steps,
     )  # fmt: skip
     many = queue.left.shape[0]
     every, chosen = np.arange(many), np.empty(many, np.int64)
-    desk = empty_desk(queue, place)
+    buffers = empty_buffers(queue, place)
     dollars, first_wake, work, waited = 0.0, FAR, 0, -1.0
     for event in range(20 * many + 20):
         live = every[:many]
         work += many
-        wake, waited = dispatch(queue, place, way, desk, live, now, noise, chosen, waited)
+        wake, waited = dispatch(queue, place, setting, buffers, live, now, noise, chosen, waited)
         if event == 0:
             first[:] = chosen
             first_wake = wake
-        spent, ends = _start(queue, place, way, live, chosen)
+        spent, ends = _start(queue, place, setting, live, chosen)
         seconds = min(wake, ends)
         if seconds >= FAR:
             break

@@ -35,25 +35,25 @@ def proxy(state: QueueState, resizes: bool = True, gpu_dollars_per_second: float
     wait_seconds = _until_next_end(state)
     run: dict[str, dict[GpuChoice, float]] = {}
     wait: dict[str, float] = {}
-    for name, one in state.live.items():
-        may = one.job.seconds if resizes or one.last_choice is None else (one.last_choice,)
+    for name, live in state.live.items():
+        may = live.job.seconds if resizes or live.last_choice is None else (live.last_choice,)
         choices = [choice for choice in may if state.fleet.holds(choice)]
-        run[name] = {c: _dollars(state, one, c, 0.0, gpu_dollars_per_second) for c in choices}
-        least = min(_dollars(state, one, c, wait_seconds, gpu_dollars_per_second) for c in choices)
+        run[name] = {c: _dollars(state, live, c, 0.0, gpu_dollars_per_second) for c in choices}
+        least = min(_dollars(state, live, c, wait_seconds, gpu_dollars_per_second) for c in choices)
         # A job with time to spare could as well run now: what is free is not left idle.
         wait[name] = least * (1 + WAITING) + WAITING
     return DecisionCosts(run, wait)
 
 
-def _dollars(state: QueueState, one: LiveJob, choice: GpuChoice, delay_seconds: float, on_top: float) -> float:
-    seconds = one.seconds_left(choice)
-    late = max(0.0, state.seconds + delay_seconds + seconds - one.job.deadline_seconds)
+def _dollars(state: QueueState, live: LiveJob, choice: GpuChoice, delay_seconds: float, on_top: float) -> float:
+    seconds = live.seconds_left(choice)
+    late = max(0.0, state.seconds + delay_seconds + seconds - live.job.deadline_seconds)
     rate = choice.gpus * (state.fleet.gpu_dollars_per_second(choice.device) + on_top)
-    return seconds * rate + late * one.job.tardiness_dollars_per_second
+    return seconds * rate + late * live.job.tardiness_dollars_per_second
 
 
 def _until_next_end(state: QueueState) -> float:
     """How long who waits will wait at least: until the first of those that could run now would end."""
-    fastest = sorted(min(one.seconds_left(c) for c in one.job.seconds) for one in state.live.values())
+    fastest = sorted(min(live.seconds_left(c) for c in live.job.seconds) for live in state.live.values())
     # With n nodes about the n-th shortest job frees a place for the next in line.
     return fastest[min(len(fastest), state.fleet.nodes) - 1]

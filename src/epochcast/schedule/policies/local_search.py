@@ -12,9 +12,8 @@ from random import Random
 
 from epochcast.schedule.free_gpus import FreeGpus
 from epochcast.schedule.policies.decision_value import DecisionCosts, proxy
-from epochcast.schedule.policies.ordered_policies import SharedMachines, cheapest_in_time, packable, slack
-from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
-from epochcast.schedule.workload_jobs import GpuChoice
+from epochcast.schedule.policies.ordered_policies import SharedMachines, open_choices, packable, slack, staying
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState
 
 TRIES = 30
 """Orders that randomized greedy tries."""
@@ -53,16 +52,17 @@ class RandomGreedy:
     def tried(self, state: QueueState) -> list[Decision]:
         """Greedy's decision and those of shuffled orders."""
         random = Random(f"{self.seed} {state.seconds:.3f}")
-        found = [Greedy(self.stops, self.resizes)(state)]
+        decisions = [Greedy(self.stops, self.resizes)(state)]
         base, free = _split(state, self.stops)
-        free.sort(key=lambda one: slack(one, state))
+        free.sort(key=lambda live: slack(live, state))
         for _ in range(TRIES):
             reach = SHUFFLE * len(free)
             order = [
-                one for _, _, one in sorted((i + random.uniform(-reach, reach), i, one) for i, one in enumerate(free))
+                live
+                for _, _, live in sorted((i + random.uniform(-reach, reach), i, live) for i, live in enumerate(free))
             ]
-            found.append(_construct(state, base, order, self.resizes, random))
-        return found
+            decisions.append(_construct(state, base, order, self.resizes, random))
+        return decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,33 +107,26 @@ def _path(
     state: QueueState, start: dict[str, GpuGrant], goal: Decision, worth: DecisionCosts
 ) -> Iterator[dict[str, GpuGrant]]:
     """Decisions from one towards another: every time the change of one job that is best and has room."""
-    here = dict(start)
+    current = dict(start)
     while True:
         steps = []
-        for name in sorted(set(here) | set(goal)):
-            if here.get(name) != goal.get(name):
-                changed = {other: placed for other, placed in here.items() if other != name}
+        for name in sorted(set(current) | set(goal)):
+            if current.get(name) != goal.get(name):
+                changed = {other: placed for other, placed in current.items() if other != name}
                 if name in goal:
                     changed[name] = goal[name]
                 if _has_room(state, changed):
                     steps.append(changed)
         if not steps:
             return
-        here = min(steps, key=worth.dollars)
-        yield here
+        current = min(steps, key=worth.dollars)
+        yield current
 
 
 def _split(state: QueueState, stops: bool) -> tuple[dict[str, GpuGrant], list[LiveJob]]:
     """Who stays as it is, and who is placed anew."""
-    base = {n: p for n, p in kept(state).items() if not stops or not state.live[n].job.is_preemptible}
-    return base, [one for name, one in state.live.items() if name not in base]
-
-
-def _open_choices(state: QueueState, one: LiveJob, resizes: bool) -> list[GpuChoice]:
-    choices = cheapest_in_time(state, one)
-    if resizes or one.last_choice is None:
-        return choices
-    return [choice for choice in choices if choice == one.last_choice]
+    base = staying(state, stops)
+    return base, [live for name, live in state.live.items() if name not in base]
 
 
 def _construct(
@@ -141,14 +134,14 @@ def _construct(
 ) -> dict[str, GpuGrant]:
     decision = dict(base)
     room = FreeGpus(state, decision)
-    for one in order:
-        choices = _open_choices(state, one, resizes)
+    for live in order:
+        choices = open_choices(state, live, resizes)
         if len(choices) > 1 and random.random() < 0.3:
             choices = [choices[1], choices[0], *choices[2:]]
         choice = next((c for c in choices if room.take(c)), None)
         if choice is not None:
-            decision[one.job.id] = GpuGrant(choice)
-    packable(state, decision, [one.job.id for one in reversed(order)])
+            decision[live.job.id] = GpuGrant(choice)
+    packable(state, decision, [live.job.id for live in reversed(order)])
     return decision
 
 
@@ -157,17 +150,17 @@ def _neighbours(
 ) -> Iterator[dict[str, GpuGrant]]:
     """All decisions one change away that pack and are better."""
     now = worth.dollars(decision)
-    waiting = [one for one in free if one.job.id not in decision]
-    for one in free:
-        name = one.job.id
-        for choice in _open_choices(state, one, resizes):
+    waiting = [live for live in free if live.job.id not in decision]
+    for live in free:
+        name = live.job.id
+        for choice in open_choices(state, live, resizes):
             changed = {**decision, name: GpuGrant(choice)}
             if worth.dollars(changed) < now and _has_room(state, changed):
                 yield changed
         if name not in decision:
             continue
         for other in waiting:
-            for choice in _open_choices(state, other, resizes)[:2]:
+            for choice in open_choices(state, other, resizes)[:2]:
                 changed = {n: p for n, p in decision.items() if n != name} | {other.job.id: GpuGrant(choice)}
                 if worth.dollars(changed) < now and _has_room(state, changed):
                     yield changed

@@ -1,7 +1,7 @@
 """One decision as a mixed-integer program over patterns of machines (HiGHS).
 
-Machines of a type are interchangeable, so there is no variable per machine: a *pattern* is a maximal way to share out
-the GPUs of a type among job sizes, and n_p counts the machines that are used by pattern p.
+Machines of a type are interchangeable, so there is no variable per machine: a *pattern* is a maximal split of the
+GPUs of a type among job sizes, and n_p counts the machines that are used by pattern p.
 
     minimise   Σ_jc cost_jc · x_jc + Σ_j wait_j · (1 − Σ_c x_jc) + Σ_p price_p · n_p
     subject to Σ_c x_jc ≤ 1 ·  Σ_j x_jc ≤ Σ_p places_pc · n_p  ·  Σ_p n_p ≤ nodes, and quotas per type
@@ -17,7 +17,7 @@ import numpy as np
 
 from epochcast.errors import EpochcastError, MissingExtra
 from epochcast.schedule.policies.decision_value import proxy
-from epochcast.schedule.policies.ordered_policies import packable
+from epochcast.schedule.policies.ordered_policies import packable, slack
 from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType
 
@@ -35,15 +35,15 @@ class MachinePattern:
 
 
 def patterns(fleet: Fleet, choices: Sequence[GpuChoice]) -> tuple[MachinePattern, ...]:
-    """All maximal ways to share out each type's GPUs among the sizes of its device."""
-    found = []
+    """All maximal splits of each type's GPUs among the sizes of its device."""
+    maximal = []
     for kind in fleet.types:
         sizes = sorted({c.gpus for c in choices if c.device == kind.device and c.gpus <= kind.gpus}, reverse=True)
         for counts in _partitions(kind.gpus, sizes):
             places = tuple((GpuChoice(kind.device, size), n) for size, n in zip(sizes, counts, strict=True) if n)
             if places:
-                found.append(MachinePattern(kind, places))
-    return tuple(found)
+                maximal.append(MachinePattern(kind, places))
+    return tuple(maximal)
 
 
 def _partitions(gpus: int, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -75,12 +75,12 @@ def best_choices(
 
     pairs = [(name, choice) for name, by_choice in run_dollars.items() for choice in sorted(by_choice)]
     choices = sorted({choice for _, choice in pairs})
-    ways = patterns(fleet, choices)
+    all_patterns = patterns(fleet, choices)
     names = list(run_dollars)
-    columns = len(pairs) + len(ways)
+    columns = len(pairs) + len(all_patterns)
     cost = np.array(
         [run_dollars[name][choice] - wait_dollars[name] for name, choice in pairs]
-        + [machine_dollars[way.kind.name] for way in ways]
+        + [machine_dollars[pattern.kind.name] for pattern in all_patterns]
     )
     rows = lil_array((len(names) + len(choices) + 1 + len(fleet.types), columns))
     limits = np.array([1.0] * len(names) + [0.0] * len(choices) + [float(fleet.nodes)] + _quotas(fleet))
@@ -90,22 +90,22 @@ def best_choices(
         rows[row_of[name], column] = 1.0
         rows[place_of[choice], column] = 1.0
     node_row = len(names) + len(choices)
-    for column, way in enumerate(ways, start=len(pairs)):
-        for choice, places in way.places:
+    for column, pattern in enumerate(all_patterns, start=len(pairs)):
+        for choice, places in pattern.places:
             rows[place_of[choice], column] = -float(places)
         rows[node_row, column] = 1.0
-        rows[node_row + 1 + fleet.types.index(way.kind), column] = 1.0
-    most = np.array([1.0] * len(pairs) + [float(fleet.nodes)] * len(ways))
-    found = milp(
+        rows[node_row + 1 + fleet.types.index(pattern.kind), column] = 1.0
+    most = np.array([1.0] * len(pairs) + [float(fleet.nodes)] * len(all_patterns))
+    solution = milp(
         cost,
         integrality=np.ones(columns),
         bounds=Bounds(0, most),
         constraints=LinearConstraint(rows.tocsr(), -np.inf, limits),
         options={"time_limit": seconds_limit},
     )
-    if found.x is None:
-        raise NotSolved(f"no decision from the solver: {found.message}")
-    return {name: choice for (name, choice), x in zip(pairs, found.x, strict=False) if x > 0.5}
+    if solution.x is None:
+        raise NotSolved(f"no decision from the solver: {solution.message}")
+    return {name: choice for (name, choice), x in zip(pairs, solution.x, strict=False) if x > 0.5}
 
 
 def _quotas(fleet: Fleet) -> list[float]:
@@ -134,29 +134,22 @@ class MilpPolicy:
         return packable(state, decision, sorted(chosen, key=lambda name: run[name][chosen[name]], reverse=True))
 
     def _is_held(self, state: QueueState, name: str) -> bool:
-        one = state.live[name]
-        return one.choice is not None and not (self.stops and one.job.is_preemptible)
+        live = state.live[name]
+        return live.choice is not None and not (self.stops and live.job.is_preemptible)
 
     def _is_open(self, state: QueueState, name: str, choice: GpuChoice) -> bool:
-        one = state.live[name]
-        return choice == one.choice or not self._is_held(state, name)
+        return choice == state.live[name].choice or not self._is_held(state, name)
 
 
 def _congestion(state: QueueState) -> float:
     """Dollars per GPU second: what lateness costs those that have no place, over all GPUs."""
     gpus = state.fleet.nodes * max(kind.gpus for kind in state.fleet.types)
-    needed = sum(min(c.gpus for c in one.job.seconds) for one in state.live.values())
+    needed = sum(min(c.gpus for c in live.job.seconds) for live in state.live.values())
     if needed <= gpus:
         return 0.0
     late = [
-        one.job.tardiness_dollars_per_second
-        for one in state.live.values()
-        if one.choice is None and slack_seconds(state, one.job.id) < 0
+        live.job.tardiness_dollars_per_second
+        for live in state.live.values()
+        if live.choice is None and slack(live, state) < 0
     ]
     return sum(late) / gpus
-
-
-def slack_seconds(state: QueueState, name: str) -> float:
-    """Time to spare of a job with its fastest choice."""
-    one = state.live[name]
-    return one.job.deadline_seconds - state.seconds - min(one.seconds_left(choice) for choice in one.job.seconds)

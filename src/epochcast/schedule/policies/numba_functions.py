@@ -31,7 +31,7 @@ def compiled(function: F) -> F:
     return ready
 
 
-def is_kept(dispatcher: Any) -> bool:
+def is_cached(dispatcher: Any) -> bool:
     """Whether a compiled function is ready, in this process or on disk."""
     if dispatcher.signatures:
         return True

@@ -6,53 +6,54 @@ choice; only a job for which there is no such machine takes one with more. Who r
 unless the policy stops jobs: then all are placed anew at every decision.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
 from epochcast.schedule.free_gpus import FreeGpus
-from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, kept
-from epochcast.schedule.renting import DoesNotPack, rent
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, unchanged
+from epochcast.schedule.renting import DoesNotPack, is_available, rent
 from epochcast.schedule.workload_jobs import GpuChoice, NodeType
 
 Order = Callable[[LiveJob, QueueState], float]
 """A key of a job in a state: the smallest first, ties by submission."""
 
 
-def submission(one: LiveJob, state: QueueState) -> float:
+def submission(live: LiveJob, state: QueueState) -> float:
     """First come, first served."""
-    return one.job.submit_seconds
+    return live.job.submit_seconds
 
 
-def deadline(one: LiveJob, state: QueueState) -> float:
+def deadline(live: LiveJob, state: QueueState) -> float:
     """Earliest deadline first."""
-    return one.job.deadline_seconds
+    return live.job.deadline_seconds
 
 
-def importance(one: LiveJob, state: QueueState) -> float:
+def importance(live: LiveJob, state: QueueState) -> float:
     """The highest priority first; where none is given, what lateness costs."""
-    return -one.job.rank
+    return -live.job.rank
 
 
-def remaining(one: LiveJob, state: QueueState) -> float:
+def remaining(live: LiveJob, state: QueueState) -> float:
     """The shortest remaining time first, by its fastest choice."""
-    return min(one.seconds_left(choice) for choice in one.job.seconds)
+    return min(live.seconds_left(choice) for choice in live.job.seconds)
 
 
-def slack(one: LiveJob, state: QueueState) -> float:
+def slack(live: LiveJob, state: QueueState) -> float:
     """The least time to spare first: deadline − now − fastest remaining time."""
-    return one.job.deadline_seconds - state.seconds - remaining(one, state)
+    return live.job.deadline_seconds - state.seconds - remaining(live, state)
 
 
-def unfairness(one: LiveJob, state: QueueState) -> float:
+def unfairness(live: LiveJob, state: QueueState) -> float:
     """Finish-time fairness (Mahajan et al. 2020, Themis): the largest ρ first.
 
     ρ = (waited and run so far + fastest rest) / (fastest whole run · jobs per node): what sharing makes of the time
     that a job would take with its share of the machines.
     """
-    shared = remaining(one, state) + state.seconds - one.job.submit_seconds
-    alone = one.job.fastest_seconds * max(1.0, len(state.live) / state.fleet.nodes)
+    shared = remaining(live, state) + state.seconds - live.job.submit_seconds
+    alone = live.job.fastest_seconds * max(1.0, len(state.live) / state.fleet.nodes)
     return -shared / alone
 
 
@@ -61,16 +62,16 @@ def unfairness(one: LiveJob, state: QueueState) -> float:
 QUEUES_GPU_SECONDS = (3_250.0, 32_500.0, 325_000.0)
 
 
-def service(one: LiveJob, state: QueueState) -> float:
+def service(live: LiveJob, state: QueueState) -> float:
     """Least attained service in queues (Gu et al. 2019, Tiresias): needs no forecast; within a queue by submission."""
-    return float(sum(one.served_gpu_seconds >= limit for limit in QUEUES_GPU_SECONDS))
+    return float(sum(live.served_gpu_seconds >= limit for limit in QUEUES_GPU_SECONDS))
 
 
-def cheapest_in_time(state: QueueState, one: LiveJob) -> list[GpuChoice]:
+def cheapest_in_time(state: QueueState, live: LiveJob) -> list[GpuChoice]:
     """Choices in the order in which the talk's rules try them: in time by cost, then the rest by time."""
     now = state.seconds
-    left = {choice: one.seconds_left(choice) for choice in one.job.seconds if state.fleet.holds(choice)}
-    in_time = [choice for choice, seconds in left.items() if now + seconds <= one.job.deadline_seconds]
+    left = {choice: live.seconds_left(choice) for choice in live.job.seconds if state.fleet.holds(choice)}
+    in_time = [choice for choice, seconds in left.items() if now + seconds <= live.job.deadline_seconds]
     late = [choice for choice in left if choice not in in_time]
     prices = {choice: state.fleet.dollars_per_second(choice) for choice in left}
     in_time.sort(key=lambda choice: (left[choice] * prices[choice], choice))
@@ -86,32 +87,30 @@ class WholeMachines:
 
     def __call__(self, state: QueueState) -> Decision:
         """Free machines go to the first in order."""
-        decision = kept(state)
+        decision = unchanged(state)
         used = [machine for machine in state.machines if machine.residents]
         free = state.fleet.nodes - len(used)
-        taken: dict[str, int] = {}
-        for machine in used:
-            taken[machine.kind.name] = taken.get(machine.kind.name, 0) + 1
-        for one in sorted(state.waiting, key=lambda one: self.order(one, state)) if free else ():
+        rented = Counter(machine.kind.name for machine in used)
+        for live in sorted(state.waiting, key=lambda live: self.order(live, state)) if free else ():
             if free < 1:
                 break
-            for choice, kinds in _machines_for(state, one):
-                kind = next((k for k in kinds if k.quota is None or taken.get(k.name, 0) < k.quota), None)
+            for choice, kinds in _machines_for(state, live):
+                kind = next((kind for kind in kinds if is_available(kind, rented)), None)
                 if kind is not None:
-                    decision[one.job.id] = GpuGrant(choice, alone=True)
-                    taken[kind.name] = taken.get(kind.name, 0) + 1
+                    decision[live.job.id] = GpuGrant(choice, alone=True)
+                    rented[kind.name] += 1
                     free -= 1
                     break
         return decision
 
 
-def _machines_for(state: QueueState, one: LiveJob) -> list[tuple[GpuChoice, list[NodeType]]]:
+def _machines_for(state: QueueState, live: LiveJob) -> list[tuple[GpuChoice, list[NodeType]]]:
     """Choices in order, each with the types of machines that have just its GPUs; more only where none has."""
-    choices = cheapest_in_time(state, one)
+    choices = cheapest_in_time(state, live)
     by_device = state.fleet.by_device
-    found = [(choice, [kind for kind in by_device[choice.device] if kind.gpus == choice.gpus]) for choice in choices]
-    if any(kinds for _, kinds in found):
-        return found
+    exact = [(choice, [kind for kind in by_device[choice.device] if kind.gpus == choice.gpus]) for choice in choices]
+    if any(kinds for _, kinds in exact):
+        return exact
     # In the order in which `renting` takes them.
     cheapest = {
         name: sorted(kinds, key=lambda kind: (kind.dollars_per_hour, kind.gpus)) for name, kinds in by_device.items()
@@ -137,25 +136,32 @@ class SharedMachines:
 
     def __call__(self, state: QueueState) -> Decision:
         """Free GPUs go to the first in order."""
-        decision = {name: placed for name, placed in kept(state).items() if self._stays(state.live[name])}
+        decision = staying(state, self.stops)
         room = FreeGpus(state, decision)
         ranked = sorted(
-            (one for one in state.live.values() if one.job.id not in decision), key=lambda one: self.order(one, state)
+            (live for live in state.live.values() if live.job.id not in decision),
+            key=lambda live: self.order(live, state),
         )
-        for one in ranked:
-            choice = next((c for c in self._choices(state, one) if room.take(c)), None)
+        for live in ranked:
+            choice = next((c for c in open_choices(state, live, self.resizes) if room.take(c)), None)
             if choice is not None:
-                decision[one.job.id] = GpuGrant(choice)
-        return packable(state, decision, [one.job.id for one in reversed(ranked)])
+                decision[live.job.id] = GpuGrant(choice)
+        return packable(state, decision, [live.job.id for live in reversed(ranked)])
 
-    def _stays(self, one: LiveJob) -> bool:
-        return not self.stops or not one.job.is_preemptible
 
-    def _choices(self, state: QueueState, one: LiveJob) -> list[GpuChoice]:
-        choices = cheapest_in_time(state, one)
-        if self.resizes or one.last_choice is None:
-            return choices
-        return [choice for choice in choices if choice == one.last_choice]
+def staying(state: QueueState, stops: bool) -> dict[str, GpuGrant]:
+    """Running jobs that keep their GPUs under a policy that may stop jobs, or may not."""
+    return {
+        name: grant for name, grant in unchanged(state).items() if not stops or not state.live[name].job.is_preemptible
+    }
+
+
+def open_choices(state: QueueState, live: LiveJob, resizes: bool) -> list[GpuChoice]:
+    """The choices of a job in order; without `resizes` a job that has run keeps its choice."""
+    choices = cheapest_in_time(state, live)
+    if resizes or live.last_choice is None:
+        return choices
+    return [choice for choice in choices if choice == live.last_choice]
 
 
 def packable(state: QueueState, decision: dict[str, GpuGrant], expendable: list[str]) -> Decision:

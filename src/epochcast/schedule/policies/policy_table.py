@@ -100,9 +100,9 @@ def will_compile(names: Iterable[str]) -> bool:
     if not any(name in POLICIES and POLICIES[name].is_compiled for name in names):
         return False
     from epochcast.schedule.policies.atc_rollout_kernel import roll_out
-    from epochcast.schedule.policies.numba_functions import is_kept
+    from epochcast.schedule.policies.numba_functions import is_cached
 
-    return not is_kept(roll_out)
+    return not is_cached(roll_out)
 
 
 def policy_named(name: str, switches: PolicyPermissions | None = None) -> Policy:

@@ -16,14 +16,14 @@ class Robust:
     @property
     def wake_seconds(self) -> float | None:
         """When the policy wants to be called again."""
-        found: float | None = getattr(self.policy, "wake_seconds", None)
-        return found
+        wake_seconds: float | None = getattr(self.policy, "wake_seconds", None)
+        return wake_seconds
 
     def __call__(self, state: QueueState) -> Decision:
         """What the policy decides where forecasts are their high ends."""
         careful = state.copy()
-        for one in careful.live.values():
-            if not one.is_observed:
-                high = {choice: Interval.exact(told.high) for choice, told in one.job.seconds.items()}
-                one.job = replace(one.job, seconds=high)
+        for live in careful.live.values():
+            if not live.is_observed:
+                high = {choice: Interval.exact(seconds.high) for choice, seconds in live.job.seconds.items()}
+                live.job = replace(live.job, seconds=high)
         return self.policy(careful)

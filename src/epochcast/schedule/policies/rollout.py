@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from epochcast.schedule.policies.ordered_policies import packable
-from epochcast.schedule.policies.state_arrays import StateArrays, arrays
+from epochcast.schedule.policies.state_arrays import StateArrays, arrays_of
 from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState
 
 if TYPE_CHECKING:
     from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 
-Setting = tuple[float, float, float, float]
+Weights = tuple[float, float, float, float]
 """Congestion, look-ahead, loss by waiting, patience."""
 
 # Chosen on two overloaded workloads (ten and twenty nodes) among 0 to 64, 0.03 to 5 and 0 to 20.
@@ -37,8 +37,8 @@ PATIENCE = (1.0, 1.3, 2.0, TAKE_ANY)
 SETTINGS = tuple((congestion, ahead, loss, TAKE_ANY) for loss, ahead, congestion in product(LOSSES, AHEAD, CONGESTION))
 # Where quotas bind, waiting for a cheap machine may be better than a dear one at once, though a job may move later.
 PATIENT = tuple((congestion, 0.1, 1.0, p) for congestion, p in product((3.0, 0.0), (1.0, 2.0)))
-# Of the way that goes by time to spare, as greedy does: where few roll-outs can be made, none is far above greedy.
-BY_SLACK: Setting = (0.0, 0.0, 0.0, TAKE_ANY)
+# Orders jobs by time to spare, as greedy does: where few roll-outs can be made, none is far above greedy.
+BY_SLACK: Weights = (0.0, 0.0, 0.0, TAKE_ANY)
 KEEPING = tuple((congestion, ahead, 1.0, p) for ahead, congestion, p in product((0.1, 0.3), (0.0, 1.0, 3.0), PATIENCE))
 # Without preemption, the share of GPUs kept for jobs that cannot wait, and how long before it must a job begins. Chosen
 # on the reference workload of high load, where 0.1, 0.2 and 0.3 save 12, 15 and 15 % against edf, and none 8 %. On nine
@@ -70,18 +70,18 @@ class RollOut:
 
     def __call__(self, state: QueueState) -> Decision:
         """The first decision of the best roll-out."""
-        told = arrays(state, self.keeps, self.resizes)
-        jobs = len(told.whole)
+        arrays = arrays_of(state, self.keeps, self.resizes)
+        jobs = len(arrays.run_seconds)
         may_change = self.resizes and not self.keeps
-        best = _Best(told)
-        settings = SETTINGS if may_change else KEEPING
-        if may_change and told.is_limited:
-            settings = (*settings[:1], *PATIENT, *settings[1:])
-        ways = [_way(setting, may_change, self.keeps) for setting in settings]
+        best = _BestRollOut(arrays)
+        weights = SETTINGS if may_change else KEEPING
+        if may_change and arrays.is_limited:
+            weights = (*weights[:1], *PATIENT, *weights[1:])
+        settings = [_setting(each, may_change, self.keeps) for each in weights]
         if may_change:
-            ways.insert(1, _way(BY_SLACK, may_change, self.keeps, by_slack=True))
-        for way in ways:
-            best.try_out(way, np.ones(jobs))
+            settings.insert(1, _setting(BY_SLACK, may_change, self.keeps, by_slack=True))
+        for setting in settings:
+            best.try_out(setting, np.ones(jobs))
             if best.work > self.work or jobs < 2:
                 break
         random = np.random.default_rng([self.seed, int(state.seconds) % 2**31, jobs])
@@ -89,14 +89,16 @@ class RollOut:
             if best.work > self.work:
                 break
             moved = random.random(jobs) < PERTURBED_FRACTION
-            best.try_out(best.way, best.noise * np.exp(moved * random.normal(0.0, NOISES[number % len(NOISES)], jobs)))
+            best.try_out(
+                best.setting, best.noise * np.exp(moved * random.normal(0.0, NOISES[number % len(NOISES)], jobs))
+            )
         self.wake_seconds = best.wake_seconds
-        decision = _packed(state, told, best.chosen)
+        decision = _packed(state, arrays, best.chosen)
         if not self.keeps:
             return decision
-        kept, wake = with_reserve(state, decision, told.capacity)
-        self.wake_seconds = min((one for one in (wake, best.wake_seconds) if one is not None), default=None)
-        return kept
+        reserved, wake = with_reserve(state, decision, arrays.capacity)
+        self.wake_seconds = min((seconds for seconds in (wake, best.wake_seconds) if seconds is not None), default=None)
+        return reserved
 
 
 @dataclass(slots=True)
@@ -105,24 +107,24 @@ class AtcIndex:
 
     keeps: bool = False
     resizes: bool = True
-    setting: Setting = SETTINGS[0]
+    weights: Weights = SETTINGS[0]
     wake_seconds: float | None = None
 
     def __call__(self, state: QueueState) -> Decision:
         """Who comes first by the index."""
         from epochcast.schedule.policies.atc_dispatch import FAR, first_decision
 
-        told = arrays(state, self.keeps, self.resizes)
-        chosen = np.empty(len(told.whole), np.int64)
-        way = _way(self.setting, self.resizes and not self.keeps, self.keeps)
-        wake = first_decision(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
+        arrays = arrays_of(state, self.keeps, self.resizes)
+        chosen = np.empty(len(arrays.run_seconds), np.int64)
+        setting = _setting(self.weights, self.resizes and not self.keeps, self.keeps)
+        wake = first_decision(arrays.queue(), arrays.place(), setting, arrays.now, np.ones(len(chosen)), chosen)
         self.wake_seconds = float(wake) if wake < FAR else None
-        return _packed(state, told, chosen)
+        return _packed(state, arrays, chosen)
 
 
-def _packed(state: QueueState, told: StateArrays, chosen: npt.NDArray[np.int64]) -> Decision:
+def _packed(state: QueueState, arrays: StateArrays, chosen: npt.NDArray[np.int64]) -> Decision:
     """The decision that machines can be rented for: of those that would start now the last are left out first."""
-    decision = dict(told.decision(chosen))
+    decision = dict(arrays.decision(chosen))
     starting = [name for name in reversed(decision) if state.live[name].choice is None]
     return packable(state, decision, starting)
 
@@ -149,35 +151,35 @@ def with_reserve(state: QueueState, decision: Decision, gpus: float) -> tuple[De
 
 def _spare_seconds(state: QueueState, name: str, placed: GpuGrant) -> float:
     """How much later a job could begin and still be in time."""
-    one = state.live[name]
-    return one.job.deadline_seconds - state.seconds - one.seconds_left(placed.choice)
+    live = state.live[name]
+    return live.job.deadline_seconds - state.seconds - live.seconds_left(placed.choice)
 
 
-def _way(setting: Setting, may_change: bool, keeps: bool, by_slack: bool = False) -> "RollOutSetting":
+def _setting(weights: Weights, may_change: bool, keeps: bool, by_slack: bool = False) -> "RollOutSetting":
     from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 
-    return RollOutSetting(*setting, may_change, keeps, by_slack)
+    return RollOutSetting(*weights, may_change, keeps, by_slack)
 
 
-class _Best:
+class _BestRollOut:
     """The best roll-out so far."""
 
-    def __init__(self, told: StateArrays) -> None:
-        self.told, self.queue, self.place = told, told.queue(), told.place()
+    def __init__(self, arrays: StateArrays) -> None:
+        self.arrays, self.queue, self.place = arrays, arrays.queue(), arrays.place()
         self.dollars, self.work = np.inf, 0
-        self.noise = np.ones(len(told.whole))
-        self.chosen: npt.NDArray[np.int64] = np.full(len(told.whole), -1)
-        self.way = _way(SETTINGS[0], True, False)
+        self.noise = np.ones(len(arrays.run_seconds))
+        self.chosen: npt.NDArray[np.int64] = np.full(len(arrays.run_seconds), -1)
+        self.setting = _setting(SETTINGS[0], True, False)
         self.wake_seconds: float | None = None
 
-    def try_out(self, way: "RollOutSetting", noise: npt.NDArray[np.float64]) -> None:
-        """Play a way to the end; keep its first decision if nothing was cheaper."""
+    def try_out(self, setting: "RollOutSetting", noise: npt.NDArray[np.float64]) -> None:
+        """Play a setting to the end; keep its first decision if nothing was cheaper."""
         from epochcast.schedule.policies.atc_dispatch import FAR
         from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 
         first = np.empty(len(self.chosen), np.int64)
-        dollars, wake, work = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)
+        dollars, wake, work = roll_out(self.queue, self.place, setting, self.arrays.now, noise, first, self.dollars)
         self.work += work
         if dollars < self.dollars:
-            self.dollars, self.chosen, self.way, self.noise = dollars, first, way, noise
+            self.dollars, self.chosen, self.setting, self.noise = dollars, first, setting, noise
             self.wake_seconds = float(wake) if wake < FAR else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epochcast.schedule.policies.atc_dispatch import DispatchPlaces, DispatchQueue
 
 Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 
 IMPOSSIBLE_SECONDS = 1e30
 """The run of a job with a choice that it does not have."""
@@ -27,7 +27,7 @@ IMPOSSIBLE_SECONDS = 1e30
 
 @dataclass(frozen=True, slots=True)
 class StateArrays:
-    """Rows are jobs in order of submission, columns of `whole` are choices; `now_on` is −1 for who waits.
+    """Rows are jobs in order of submission, columns of `run_seconds` are choices; `now_on` is −1 for who waits.
 
     `device` is the pool of a choice; `size` and `quota` are of pools; `is_limited`: some quota binds.
     """
@@ -36,19 +36,19 @@ class StateArrays:
     choices: tuple[GpuChoice, ...]
     now: float
     left: Floats
-    whole: Floats
+    run_seconds: Floats
     owed: Floats
     restart: Floats
     pay: Floats
     due: Floats
     weight: Floats
-    now_on: Whole
+    now_on: Ints
     held: npt.NDArray[np.bool_]
     rate: Floats
-    device: Whole
-    gpus: Whole
-    size: Whole
-    quota: Whole
+    device: Ints
+    gpus: Ints
+    size: Ints
+    quota: Ints
     nodes: int
     capacity: float
     is_limited: bool = False
@@ -57,24 +57,24 @@ class StateArrays:
         """The jobs, as the compiled functions take them."""
         from epochcast.schedule.policies.atc_dispatch import DispatchQueue
 
-        fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
-        least = (self.whole * self.rate).min(axis=1)
-        return DispatchQueue(*fixed, self.now_on, self.held, least, self.whole.min(axis=1), self._steps())
+        fixed = (self.left, self.run_seconds, self.owed, self.restart, self.pay, self.due, self.weight)
+        least = (self.run_seconds * self.rate).min(axis=1)
+        return DispatchQueue(*fixed, self.now_on, self.held, least, self.run_seconds.min(axis=1), self._steps())
 
-    def _steps(self) -> Whole:
+    def _steps(self) -> Ints:
         """Of each job the choices of which none is slower and dearer than another, from fast to slow; then −1."""
-        found = np.full(self.whole.shape, -1, np.int64)
-        dollars = self.whole * self.rate
-        by_seconds = np.argsort(self.whole, axis=1, kind="stable")
-        least = np.full(len(self.whole), np.inf)
-        count = np.zeros(len(self.whole), np.int64)
-        rows = np.arange(len(self.whole))
+        steps = np.full(self.run_seconds.shape, -1, np.int64)
+        dollars = self.run_seconds * self.rate
+        by_seconds = np.argsort(self.run_seconds, axis=1, kind="stable")
+        least = np.full(len(self.run_seconds), np.inf)
+        count = np.zeros(len(self.run_seconds), np.int64)
+        rows = np.arange(len(self.run_seconds))
         for column in by_seconds.T:
-            cheaper = (dollars[rows, column] < least) & (self.whole[rows, column] < IMPOSSIBLE_SECONDS)
-            found[rows[cheaper], count[cheaper]] = column[cheaper]
+            cheaper = (dollars[rows, column] < least) & (self.run_seconds[rows, column] < IMPOSSIBLE_SECONDS)
+            steps[rows[cheaper], count[cheaper]] = column[cheaper]
             least[cheaper] = dollars[rows, column][cheaper]
             count += cheaper
-        return found
+        return steps
 
     def place(self) -> "DispatchPlaces":
         """The choices and the machines, as the compiled functions take them."""
@@ -82,38 +82,38 @@ class StateArrays:
 
         return DispatchPlaces(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
 
-    def decision(self, chosen: Whole) -> Decision:
+    def decision(self, chosen: Ints) -> Decision:
         """Choices by number as a decision."""
         named = zip(self.names, chosen, strict=True)
         return {name: GpuGrant(self.choices[choice]) for name, choice in named if choice >= 0}
 
 
-def arrays(state: QueueState, keeps: bool = False, resizes: bool = True) -> StateArrays:
+def arrays_of(state: QueueState, keeps: bool = False, resizes: bool = True) -> StateArrays:
     """The live jobs.
 
     `keeps`: who runs is held to what it has; without `resizes` a job that has run keeps its choice.
     """
     fleet = state.fleet
-    live = list(state.live.values())
+    jobs = list(state.live.values())
     pools = _pools(fleet)
-    wanted = sorted({choice for one in live for choice in one.job.seconds})
+    wanted = sorted({choice for live in jobs for choice in live.job.seconds})
     columns = [(choice, number) for choice in wanted for number, pool in enumerate(pools) if pool.holds(choice)]
     size = np.array([pool.size for pool in pools], np.int64)
     quota = np.array([pool.machines for pool in pools], np.int64)
     most = np.sort(size.repeat(quota))[::-1][: fleet.nodes]
     return StateArrays(
-        names=tuple(one.job.id for one in live),
+        names=tuple(live.job.id for live in jobs),
         choices=tuple(choice for choice, _ in columns),
         now=state.seconds,
-        left=np.array([one.left for one in live]),
-        whole=_whole(live, columns, resizes),
-        owed=np.array([one.owed_seconds for one in live]),
-        restart=np.array([one.job.restart_seconds if one.has_run else 0.0 for one in live]),
-        pay=np.array([one.job.restart_seconds for one in live]),
-        due=np.array([one.job.deadline_seconds for one in live]),
-        weight=np.array([one.job.tardiness_dollars_per_second for one in live]),
+        left=np.array([live.left for live in jobs]),
+        run_seconds=_run_seconds(jobs, columns, resizes),
+        owed=np.array([live.owed_seconds for live in jobs]),
+        restart=np.array([live.job.restart_seconds if live.has_run else 0.0 for live in jobs]),
+        pay=np.array([live.job.restart_seconds for live in jobs]),
+        due=np.array([live.job.deadline_seconds for live in jobs]),
+        weight=np.array([live.job.tardiness_dollars_per_second for live in jobs]),
         now_on=np.array(_now_on(state, pools, columns), np.int64),
-        held=np.array([one.choice is not None and (keeps or not one.job.is_preemptible) for one in live]),
+        held=np.array([live.choice is not None and (keeps or not live.job.is_preemptible) for live in jobs]),
         rate=np.array([pools[pool].dollars_per_second(choice) for choice, pool in columns]),
         device=np.array([pool for _, pool in columns], np.int64),
         gpus=np.array([choice.gpus for choice, _ in columns], np.int64),
@@ -125,29 +125,29 @@ def arrays(state: QueueState, keeps: bool = False, resizes: bool = True) -> Stat
     )
 
 
-def _whole(live: list[LiveJob], columns: list[tuple[GpuChoice, int]], resizes: bool) -> Floats:
-    whole = np.full((len(live), len(columns)), IMPOSSIBLE_SECONDS)
-    for row, one in enumerate(live):
+def _run_seconds(jobs: list[LiveJob], columns: list[tuple[GpuChoice, int]], resizes: bool) -> Floats:
+    run_seconds = np.full((len(jobs), len(columns)), IMPOSSIBLE_SECONDS)
+    for row, live in enumerate(jobs):
         for column, (choice, _) in enumerate(columns):
-            is_open = resizes or one.last_choice in (None, choice)
-            if choice in one.job.seconds and is_open:
-                whole[row, column] = one.whole_seconds(choice)
-    return whole
+            is_open = resizes or live.last_choice in (None, choice)
+            if choice in live.job.seconds and is_open:
+                run_seconds[row, column] = live.run_seconds(choice)
+    return run_seconds
 
 
 def _now_on(state: QueueState, pools: tuple["_Pool", ...], columns: list[tuple[GpuChoice, int]]) -> list[int]:
     """The choice of everybody who runs, in the pool of the machine it is on; −1 for who waits."""
     kinds = {machine.number: machine.kind.name for machine in state.machines}
     number = {column: index for index, column in enumerate(columns)}
-    found = []
-    for one in state.live.values():
-        if one.choice is None or one.machine is None:
-            found.append(-1)
+    columns_now = []
+    for live in state.live.values():
+        if live.choice is None or live.machine is None:
+            columns_now.append(-1)
             continue
-        holding = [index for index, pool in enumerate(pools) if pool.holds(one.choice)]
-        here = [index for index in holding if pools[index].has(kinds.get(one.machine))]
-        found.append(number[one.choice, (here or holding)[0]])
-    return found
+        holding = [index for index, pool in enumerate(pools) if pool.holds(live.choice)]
+        own_pools = [index for index in holding if pools[index].has(kinds.get(live.machine))]
+        columns_now.append(number[live.choice, (own_pools or holding)[0]])
+    return columns_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ class _Pool:
         """Whether there are machines that have the GPUs."""
         return self.machines > 0 and self.kinds[0].device == choice.device and choice.gpus <= self.size
 
-    def has(self, kind: str | None) -> bool:
+    def has(self, name: str | None) -> bool:
         """Whether a type belongs to it."""
-        return any(one.name == kind for one in self.kinds)
+        return any(kind.name == name for kind in self.kinds)
 
     def dollars_per_second(self, choice: GpuChoice) -> float:
         """Of the GPUs of a choice: their share of a machine, where this is one type's."""
@@ -175,11 +175,11 @@ class _Pool:
 
 
 def _pools(fleet: Fleet) -> tuple[_Pool, ...]:
-    found = []
+    pools = []
     for kinds in fleet.by_device.values():
         if all(kind.quota is None or kind.quota >= fleet.nodes for kind in kinds):
-            found.append(_Pool(fleet, kinds, max(kind.gpus for kind in kinds), fleet.nodes))
+            pools.append(_Pool(fleet, kinds, max(kind.gpus for kind in kinds), fleet.nodes))
         else:
             quotas = [fleet.nodes if kind.quota is None else min(fleet.nodes, kind.quota) for kind in kinds]
-            found += [_Pool(fleet, (kind,), kind.gpus, quota) for kind, quota in zip(kinds, quotas, strict=True)]
-    return tuple(found)
+            pools += [_Pool(fleet, (kind,), kind.gpus, quota) for kind, quota in zip(kinds, quotas, strict=True)]
+    return tuple(pools)

@@ -65,21 +65,21 @@ def _on_gpus(outcome: SimulationOutcome) -> Iterator[tuple[JobStay, int, list[in
 def _places(rentals: Sequence[Rental]) -> dict[int, int]:
     """Of every machine a place, none of which has two machines at a time."""
     free_at: list[float] = []
-    found = {}
+    places = {}
     for rental in sorted(rentals, key=lambda rental: (rental.start_seconds, rental.machine)):
         place = next((n for n, until in enumerate(free_at) if until <= rental.start_seconds), len(free_at))
         free_at[place : place + 1] = [rental.end_seconds]
-        found[rental.machine] = place
-    return found
+        places[rental.machine] = place
+    return places
 
 
 def policy_costs(answer: PolicyComparison) -> Any:
     """Machines and lateness of each policy, stacked, the bound as a line; the axis is logarithmic in neither."""
     altair = altair_module()
     rows = [
-        {"policy": name, "what": what, "dollars": dollars}
+        {"policy": name, "what": cost, "dollars": dollars}
         for name, outcome in answer.outcomes.items()
-        for what, dollars in (("machines", outcome.machine_dollars), ("lateness", outcome.tardiness_dollars))
+        for cost, dollars in (("machines", outcome.machine_dollars), ("lateness", outcome.tardiness_dollars))
     ]
     bars = (
         altair.Chart(altair.Data(values=rows))

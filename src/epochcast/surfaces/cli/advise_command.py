@@ -11,6 +11,7 @@ from epochcast.surfaces.cli.job_flags import JobArguments, job_command
 
 if TYPE_CHECKING:
     from epochcast.measure.bench.loader_bench import LoaderMeasurement
+    from epochcast.measure.bench.memory_probe import ProbeAnswer
     from epochcast.predict.forecast.job import Job
 
 
@@ -60,8 +61,9 @@ def advise(
     memory_bytes = answer.problem.placement.device.memory_bytes
     if measured_loader is not None:
         body["loader"] = {**body.get("loader", {}), **measured_loader.as_dict()}
-    if probe:
-        body["probe"] = _probed_memory(arguments.model, answer.problem.job, batches, memory_bytes)
+    probed = _probed(arguments.model, answer.problem.job, batches, memory_bytes) if probe else None
+    if probed is not None:
+        body["probe"] = probed.as_dict()
 
     def view() -> Any:
         from rich.console import Group
@@ -70,7 +72,7 @@ def advise(
 
         pieces = [render.advice(answer)]
         pieces += [] if measured_loader is None else [render.loader(measured_loader.as_dict())]
-        pieces += [render.probe(body["probe"], memory_bytes)] if probe else []
+        pieces += [] if probed is None else [render.probe(probed)]
         return Group(*pieces)
 
     show(body, as_json, view, explain=explain, wide=wide)
@@ -95,7 +97,7 @@ def _measured_loader(reference: str | None) -> "LoaderMeasurement":
     return loader_measured_apart(reference)
 
 
-def _probed_memory(model: str, job: "Job", batches: tuple[int, int], memory_bytes: float) -> dict[str, object]:
-    from epochcast.measure.bench.memory_probe import probe_memory
+def _probed(model: str, job: "Job", batches: tuple[int, int], memory_bytes: float) -> "ProbeAnswer":
+    from epochcast.measure.bench.memory_probe import ProbeAnswer, probe_memory
 
-    return probe_memory(model, job.input_shape, optimizer=job.optimizer, batches=batches).as_dict(memory_bytes)
+    return ProbeAnswer(probe_memory(model, job.input_shape, optimizer=job.optimizer, batches=batches), memory_bytes)

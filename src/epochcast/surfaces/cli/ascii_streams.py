@@ -48,11 +48,11 @@ def wants_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
         "×…─µ▸".encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return True
-    asked = environment.get("LC_ALL") or ""
-    if not asked:
-        own = environment.get("LC_CTYPE") or ""
-        asked = environment.get("LANG", "") if own in ("", "C.UTF-8") else own
-    return asked.casefold() in _PLAIN_LOCALES
+    locale_name = environment.get("LC_ALL") or ""
+    if not locale_name:
+        character_type = environment.get("LC_CTYPE") or ""
+        locale_name = environment.get("LANG", "") if character_type in ("", "C.UTF-8") else character_type
+    return locale_name.casefold() in _PLAIN_LOCALES
 
 
 class _AsciiStream:

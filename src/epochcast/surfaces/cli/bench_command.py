@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.surfaces.cli.command_line import MEASURES, Json, app, show
+from epochcast.surfaces.cli.command_line import MEASURES, Json, command_group, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from epochcast.measure.bench.campaign import BenchQuestion, Progress
     from epochcast.measure.bench.link_fit import LinkFit
 
-bench = typer.Typer(
+bench = command_group(
+    "bench",
+    MEASURES,
     help="Measure this machine, or a fleet through Ray.",
     epilog="Example: epochcast bench ops --budget 5m --out here.jsonl",
-    rich_markup_mode=None,
 )
-app.add_typer(bench, name="bench", rich_help_panel=MEASURES)
 
 Out = Annotated[Path, typer.Option(help="The measurement file (JSON lines); rows are appended.")]
 Budget = Annotated[str | None, typer.Option(help="Stop after this time, like 5m.")]
@@ -64,7 +64,7 @@ def ops(
     as_json: Json = False,
 ) -> int:
     """Measure random, realistic operators, forward and backward, the most informative first."""
-    from epochcast.measure.bench.bench_devices import find_torch_device
+    from epochcast.measure.bench.torch_device import find_torch_device
 
     end = _end_of_budget(budget)
     where = find_torch_device(device, threads)
@@ -95,8 +95,8 @@ def models(
     """Measure training steps of the networks in a campaign file."""
     # Set before torch is imported: its profiler, which counts the memory of a step, writes to standard error otherwise.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from epochcast.measure.bench.bench_devices import find_torch_device
     from epochcast.measure.bench.campaign_file import read_campaign
+    from epochcast.measure.bench.torch_device import find_torch_device
 
     end = _end_of_budget(budget)
     where = device or "cpu"
@@ -142,8 +142,8 @@ def collectives(
     as_json: Json = False,
 ) -> int:
     """Measure all-reduce, all-gather and reduce-scatter over sizes: gloo on CPUs, nccl on GPUs."""
-    from epochcast.measure.bench.bench_devices import find_torch_device
     from epochcast.measure.bench.collectives_bench import SIZES_BYTES, questions
+    from epochcast.measure.bench.torch_device import find_torch_device
     from epochcast.units import parse_bytes
 
     end = _end_of_budget(budget)
@@ -233,9 +233,9 @@ def _with_links(campaign: "RenderableType", fits: "list[LinkFit]") -> "Renderabl
     """The campaign, and below it the links fitted to it, if any."""
     from rich.console import Group
 
-    from epochcast.surfaces.render.link_fit_table import links
+    from epochcast.surfaces.render import bench_table
 
-    return Group(campaign, links(fits)) if fits else campaign
+    return Group(campaign, bench_table.link_fits(fits)) if fits else campaign
 
 
 def _groups(is_needed: bool) -> AbstractContextManager[None]:

@@ -32,9 +32,14 @@ def models(
             row["input_shape"] = list(graph.inputs[0].shape[1:])
             row["parameters"] = graph.parameter_count
             row["forward_flops_per_sample"] = matrix_flops(graph)
-    known = [
-        {"id": name, "model": one.reference or None, "parameters": one.parameters, "aliases": list(one.aliases)}
-        for name, one in HUB.items()
+    hub_rows = [
+        {
+            "id": name,
+            "model": hub_model.reference or None,
+            "parameters": hub_model.parameters,
+            "aliases": list(hub_model.aliases),
+        }
+        for name, hub_model in HUB.items()
     ]
 
     def view() -> Any:
@@ -42,9 +47,9 @@ def models(
 
         from epochcast.surfaces import render
 
-        return Group(render.models(rows), render.hub_models(known))
+        return Group(render.models(rows), render.hub_models(hub_rows))
 
-    show({"models": rows, "hub": known}, as_json, view, wide=wide)
+    show({"models": rows, "hub": hub_rows}, as_json, view, wide=wide)
     return 0
 
 

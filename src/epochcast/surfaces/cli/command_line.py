@@ -65,6 +65,15 @@ COMMANDS = (
 
 HELP, FORECASTS, MEASURES, NAMES = COMMAND_HEADINGS
 
+
+def command_group(name: str, panel: str | None, parent: typer.Typer = app, **properties: Any) -> typer.Typer:
+    """A command with commands of its own, such as `schedule`; `properties` are those of `typer.Typer`."""
+    context = {"help_option_names": ["-h", "--help"]}
+    group = typer.Typer(rich_markup_mode=None, context_settings=context, **properties)
+    parent.add_typer(group, name=name, rich_help_panel=panel)
+    return group
+
+
 # The width of tables in files and pipes, unless COLUMNS is set.
 FILE_COLUMNS = 120
 # No table is wider.
@@ -213,9 +222,10 @@ def _with_flags(line: str) -> str:
     """The library names a parameter in backticks; here it is a flag: `input_shape` becomes --input."""
     if "`" not in line:
         return line
-    from epochcast.surfaces.cli.job_flags import JOB_FLAGS, PLACE_FLAGS, REQUEST_FLAGS
+    from epochcast.surfaces.cli.job_flags import JOB_FLAGS, PLACE_FLAGS
+    from epochcast.surfaces.cli.request_flags import REQUEST_FLAGS
 
-    flags = {name: one.command_flag for name, one in {**JOB_FLAGS, **PLACE_FLAGS}.items()} | REQUEST_FLAGS
+    flags = {name: option.command_flag for name, option in {**JOB_FLAGS, **PLACE_FLAGS}.items()} | REQUEST_FLAGS
     return re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), line)
 
 
@@ -264,6 +274,24 @@ def wrote(path: Path) -> None:
     sys.stderr.write(f"epochcast: written to {path}\n")
 
 
+def check_plots(*paths: Path | None) -> None:
+    """Raise for a chart that cannot be written, before any work is done."""
+    for path in paths:
+        if path is not None:
+            from epochcast.surfaces import charts
+
+            charts.check_chart_path(path)
+
+
+def save_plot(path: Path | None, draw: Callable[[Any], Any]) -> None:
+    """Write a chart where one is wanted; `draw` makes it with the module of charts."""
+    if path is not None:
+        from epochcast.surfaces import charts
+
+        charts.save_chart(draw(charts), path)
+        wrote(path)
+
+
 def show(
     answer: dict[str, Any],
     as_json: bool,
@@ -282,8 +310,8 @@ def show(
     if as_json:
         import json
 
-        told = [_with_flags(note) for note in notes]
-        answer = {**answer, "warnings": [*answer.get("warnings", []), *told]} if told else answer
+        spelled_notes = [_with_flags(note) for note in notes]
+        answer = {**answer, "warnings": [*answer.get("warnings", []), *spelled_notes]} if spelled_notes else answer
         output.write(json.dumps(answer, allow_nan=False) + "\n")
         return
     if as_text is not None:

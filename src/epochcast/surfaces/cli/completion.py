@@ -21,12 +21,12 @@ def _files(typed: str, endings: tuple[str, ...]) -> list[str]:
     path = Path(typed)
     folder, start = (path, "") if typed.endswith("/") else (path.parent, path.name)
     try:
-        found = sorted(folder.iterdir()) if typed else sorted(Path().iterdir())
+        entries = sorted(folder.iterdir()) if typed else sorted(Path().iterdir())
     except OSError:
         return []
     return [
         f"{entry}/" if entry.is_dir() else str(entry)
-        for entry in found
+        for entry in entries
         if entry.name.startswith(start)
         and not entry.name.startswith(".")
         and (entry.is_dir() or entry.suffix.casefold() in endings)

@@ -9,7 +9,7 @@ import typer
 from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.errors import BadInput, OverLimit
 from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
-from epochcast.surfaces.cli.job_flags import GivenOptions, options_command
+from epochcast.surfaces.cli.job_flags import TypedOptions, options_command
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff
@@ -24,7 +24,7 @@ NOT_COMPARABLE = 5
     request=DiffRequest,
 )
 def diff(
-    given: GivenOptions,
+    typed: TypedOptions,
     request: DiffRequest,
     base: Annotated[
         str | None,
@@ -46,15 +46,15 @@ def diff(
     from epochcast.decide.diff.diff_compare import DiffSession
     from epochcast.decide.diff.side_reference import DiffQuestion
 
-    comparison = DiffSession(DiffQuestion(given.options, given.config), request.limits, profile)
+    comparison = DiffSession(DiffQuestion(typed.options, typed.config), request.limits, profile)
     base_revision, head_revision = request.base_revision, request.head_revision
     _check(base, head, (base_revision, head_revision), lock, accept)
     if markdown is not None and not markdown.parent.is_dir():
         raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
     if accept:
-        return _accept(comparison, [one for one in (base, head) if one is not None], as_json)
+        return _accept(comparison, [reference for reference in (base, head) if reference is not None], as_json)
     if lock:
-        answers = _of_lock(comparison, [one for one in (base, head) if one is not None])
+        answers = _of_lock(comparison, [reference for reference in (base, head) if reference is not None])
     elif base_revision is not None:
         references = [base] if base is not None else _jobs()
         answers = {each: comparison.of_revisions(each, base_revision, head_revision) for each in references}
@@ -137,7 +137,7 @@ def _answer(
         write_text(markdown, comment(every))
         wrote(markdown)
     bodies = {name: answer.as_dict() for name, answer in answers.items()}
-    exceeded = [{"of": name, **one} for name, body in bodies.items() for one in body["exceeded"]]
+    exceeded = [{"of": name, **limit} for name, body in bodies.items() for limit in body["exceeded"]]
     body = next(iter(bodies.values())) if is_single and len(bodies) == 1 else {"jobs": bodies, "exceeded": exceeded}
 
     def view() -> Any:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.surfaces.cli.command_line import MEASURES, Explain, Json, app, show, wrote
+from epochcast.surfaces.cli.command_line import MEASURES, Explain, Json, app, check_plots, save_plot, show, wrote
 from epochcast.surfaces.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ def evaluate(
         if out.suffix.lower() not in ENDINGS:
             raise BadInput(f"cannot write {out.name}; known endings: {', '.join(ENDINGS)}")
         check_folder(out)
-    if plot is not None:
-        from epochcast.surfaces import charts
-
-        charts.check_chart_path(plot)
+    check_plots(plot)
     with progress_bar("forecasting rows") as progress:
         answer = evaluated(
             runs,
@@ -82,22 +79,17 @@ def evaluate(
     if out is not None:
         answer.save(out)
         wrote(out)
-    if plot is not None:
-        _draw(answer, plot, runs.name)
-        wrote(plot)
+    save_plot(plot, lambda charts: _chart(charts, answer, runs.name))
     show(answer.as_dict(), as_json, lambda: _view(answer, runs.name), explain=explain)
     return 0
 
 
-def _draw(answer: "Evaluation", plot: Path, name: str) -> None:
-    from epochcast.surfaces import charts
-
+def _chart(charts: Any, answer: "Evaluation", name: str) -> Any:
     p = answer.predicted
     families = [family for family, is_forecast in zip(p.labels["family"], p.is_forecast, strict=True) if is_forecast]
-    chart = charts.predicted_against_measured(
+    return charts.predicted_against_measured(
         p.measured_seconds[p.is_forecast].tolist(), p.mid_seconds[p.is_forecast].tolist(), families, name
     )
-    charts.save_chart(chart, plot)
 
 
 def _view(answer: "Evaluation", name: str) -> "RenderableType":

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _PANEL = "Scheduler files"
 
 
-def _flag(name: str, what: str) -> Any:
-    return typer.Option(name, help=f"Print {what} instead.", rich_help_panel=_PANEL)
+def _flag(name: str, document: str) -> Any:
+    return typer.Option(name, help=f"Print {document} instead.", rich_help_panel=_PANEL)
 
 
 def _word(name: str, help_text: str) -> Any:

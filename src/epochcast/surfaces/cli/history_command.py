@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.surfaces.cli.command_line import MEASURES, Explain, Json, app, show, wrote
+from epochcast.surfaces.cli.command_line import (
+    MEASURES,
+    Explain,
+    Json,
+    check_plots,
+    command_group,
+    save_plot,
+    show,
+    wrote,
+)
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.help_groups import GroupedCommand
 
@@ -19,14 +28,13 @@ if TYPE_CHECKING:
     from epochcast.observe.history.learning_set import LearningSet
     from epochcast.observe.history.model_file import HistoryModel
 
-history_app = typer.Typer(
-    rich_markup_mode=None,
+history_app = command_group(
+    "history",
+    MEASURES,
     no_args_is_help=True,
     epilog="Example: epochcast history compare jobs.csv --target epoch_seconds --split random,batch>64",
     help="Learn from jobs that have already run: fit, predict, compare.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(history_app, name="history", rich_help_panel=MEASURES)
 
 STORE = "store"
 MOST_SHOWN = 40
@@ -153,10 +161,7 @@ def compare(
     from epochcast.observe.history.history_compare import compare as compared
     from epochcast.surfaces.cli.evaluate_command import progress_bar
 
-    if report is not None:
-        from epochcast.surfaces import charts
-
-        charts.check_chart_path(report)
+    check_plots(report)
     with progress_bar("comparing models") as progress:
         settings = verbs.HistorySettings(
             columns=_listed(columns),
@@ -166,9 +171,9 @@ def compare(
             allow_code=allow_code,
             progress=progress,
         )
-        known, models = verbs.comparable(_table(jobs, database), target, _listed(kinds), settings)
+        learning_set, models = verbs.comparable(_table(jobs, database), target, _listed(kinds), settings)
         answer = compared(
-            known,
+            learning_set,
             splits=_listed(split),
             models=models,
             is_tuned=not quick,
@@ -177,22 +182,20 @@ def compare(
             progress=progress,
         )
     if report is not None:
-        _write_report(known, answer, report, seed)
+        _write_report(learning_set, answer, report, seed)
     show(answer.as_dict(), as_json, lambda: _compare_view(answer), explain=explain)
     return 0
 
 
-def _write_report(known: "LearningSet", answer: "HistoryComparison", path: Path, seed: int) -> None:
+def _write_report(learning_set: "LearningSet", answer: "HistoryComparison", path: Path, seed: int) -> None:
     from epochcast.observe.history.learning_curve import column_effects, learning_curve
-    from epochcast.surfaces import charts
 
     best = next((result.best for result in answer.splits.values() if result.best), None)
     compared = next(iter(answer.splits.values())).models
     shown = [name for name in ("grey_box", "forecast", "boosting", "random_forest", "ridge") if name in compared]
-    curve = learning_curve(known, list(dict.fromkeys([*shown, *([best] if best else [])])), seed)
-    effects = column_effects(known, best, seed) if best else {}
-    charts.save_chart(charts.history_report(answer, curve, effects, best or "no model"), path)
-    wrote(path)
+    curve = learning_curve(learning_set, list(dict.fromkeys([*shown, *([best] if best else [])])), seed)
+    effects = column_effects(learning_set, best, seed) if best else {}
+    save_plot(path, lambda charts: charts.history_report(answer, curve, effects, best or "no model"))
 
 
 def _table(jobs: str, database: str | None) -> Any:
@@ -224,23 +227,21 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _fitted(model: "HistoryModel", out: Path) -> dict[str, Any]:
-    learned = model.learned
     return {
         "target": model.target_name,
-        "model": learned.fitted.name,
-        "rows": learned.rows,
+        "model": model.fitted.name,
+        "rows": model.rows,
         "features": list(model.features),
-        "options": dict(learned.options),
-        "error": learned.error,
+        "options": dict(model.options),
+        "error": model.error,
         "written": str(out),
     }
 
 
 def _fit_view(model: "HistoryModel") -> "RenderableType":
-    learned = model.learned
-    error = f"{learned.error:.1%}".replace("%", " %")
+    error = f"{model.error:.1%}".replace("%", " %")
     return (
-        f"{learned.fitted.name} of {model.target_name}, learned from {learned.rows:,} jobs and {len(model.features)}"
+        f"{model.fitted.name} of {model.target_name}, learned from {model.rows:,} jobs and {len(model.features)}"
         f" columns; mean error on jobs it had not seen: {error}"
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.errors import BadInput, DoesNotFit
-from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show, wrote
+from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show, wrote
 from epochcast.surfaces.cli.job_flags import JOB_FLAGS, PLACE_FLAGS, JobArguments, job_command
 
 if TYPE_CHECKING:
@@ -14,20 +14,8 @@ if TYPE_CHECKING:
 
 # The options that the memory of one step depends on.
 _OPTIONS = (
-    *(name for name, one in JOB_FLAGS.items() if one.group in ("model", "recipe", "framework")),
+    *(name for name, option in JOB_FLAGS.items() if option.group in ("model", "recipe", "framework")),
     *(name for name in PLACE_FLAGS if name not in ("dollars_per_gpu_hour", "gemm_seconds")),
-)
-_MEMORY_KEYS = (
-    "device",
-    "batch_per_gpu",
-    "peak_bytes",
-    "peak_breakdown",
-    "peak_op",
-    "allocated_bytes",
-    "reserved_bytes",
-    "memory_bytes",
-    "fits",
-    "memory_verdict",
 )
 
 
@@ -52,19 +40,18 @@ def inspect(
     """List the layers of a model. Shows shapes, parameters, activations, FLOPs, bytes, receptive field."""
     from epochcast import api
     from epochcast.describe.capture.model_comparison import compare_models
+    from epochcast.predict.forecast.forecast import MEMORY_KEYS
 
     asks_memory = arguments.options.get("device") is not None
-    given = arguments.options if asks_memory else arguments.without(*arguments.read)
-    batches = [name for name in ("batch", "global_batch") if given.get(name) is not None]
+    options = arguments.options if asks_memory else arguments.without(*arguments.read)
+    batches = [name for name in ("batch", "global_batch") if options.get(name) is not None]
     wants_memory = asks_memory and bool(batches)
     if asks_memory != bool(batches):
         raise BadInput("memory needs both --device and --batch")
     if plot is not None:
         if not wants_memory:
             raise BadInput("--plot draws the memory of a step: it needs --device and --batch")
-        from epochcast.surfaces.charts import check_chart_path
-
-        check_chart_path(plot)
+        check_plots(plot)
     shape, aux = arguments.options.get("input_shape"), arguments.options.get("aux", True)
 
     def inspected(reference: object) -> "Inspection":
@@ -81,12 +68,8 @@ def inspect(
     if step is not None:
         forecast = step.as_dict()
         remedies = [remedy.as_dict() for remedy in step.details.remedies()]
-        body["memory"] = {**{key: forecast[key] for key in _MEMORY_KEYS}, "would_fit": remedies}
-    if plot is not None and step is not None:
-        from epochcast.surfaces.charts import memory_timeline, save_chart
-
-        save_chart(memory_timeline(step), plot)
-        wrote(plot)
+        body["memory"] = {**{key: forecast[key] for key in MEMORY_KEYS}, "would_fit": remedies}
+    save_plot(plot, lambda charts: charts.memory_timeline(step))
     if save is not None:
         from epochcast.describe.capture.spec import save_spec
 

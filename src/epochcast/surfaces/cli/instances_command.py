@@ -1,25 +1,24 @@
 """`epochcast instances`: machines and prices; `import` reads SkyPilot's catalogue, `add` takes one's own."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.surfaces.cli.command_line import NAMES, Json, Wide, app, show
+from epochcast.base.record import plain
+from epochcast.surfaces.cli.command_line import NAMES, Json, Wide, command_group, show
 
 if TYPE_CHECKING:
     from epochcast.hardware.instance import Instance
     from epochcast.hardware.own_machines import Purchase
 
-instances_app = typer.Typer(
+instances_app = command_group(
+    "instances",
+    NAMES,
     invoke_without_command=True,
-    rich_markup_mode=None,
     epilog="Example: epochcast instances --clouds aws,gcp --devices H100 --regions europe",
     help="Rentable machines and their prices.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(instances_app, name="instances", rich_help_panel=NAMES)
 
 
 @instances_app.callback()
@@ -45,7 +44,7 @@ def instances(
     from epochcast.hardware.machines import instances as all_instances
     from epochcast.units import parse_names
 
-    every = sorted({one.cloud for one in all_instances()})
+    every = sorted({machine.cloud for machine in all_instances()})
     named = {
         option: parse_names(text)
         for option, text in (("clouds", clouds), ("devices", devices), ("regions", regions))
@@ -82,19 +81,21 @@ def import_files(
     """Refresh your prices from SkyPilot's catalogue files; lists skipped rows with the reason."""
     from epochcast.hardware.own_machines import import_catalogues, skipped_counts
 
-    found = import_catalogues(files, cloud=cloud, read_on=read_on)
-    reasons = skipped_counts(found.skipped)
+    imported = import_catalogues(files, cloud=cloud, read_on=read_on)
+    reasons = skipped_counts(imported.skipped)
 
     def view() -> str:
-        lines = [f"{len(found.machines)} machines of {len(found.paths)} clouds: {', '.join(map(str, found.paths))}"]
+        lines = [
+            f"{len(imported.machines)} machines of {len(imported.paths)} clouds: {', '.join(map(str, imported.paths))}"
+        ]
         return "\n".join([*lines, *(f"{count} skipped: {reason}" for reason, count in reasons.items())])
 
     show(
         {
-            "files": [str(path) for path in found.paths],
-            "instances": len(found.machines),
+            "files": [str(path) for path in imported.paths],
+            "instances": len(imported.machines),
             "reasons": reasons,
-            "skipped": [asdict(one) for one in found.skipped],
+            "skipped": plain(imported.skipped),
         },
         as_json,
         view,
@@ -126,8 +127,8 @@ def add(
     from epochcast.units import parse_bytes
 
     host_memory_bytes = None if memory is None else parse_bytes(memory)
-    told = Description(name, device, gpus, cpus, host_memory_bytes, link, inner_link, cloud)
-    machine = own_machine(told, _told(price, purchase, years, power, electricity, utilization), now().date())
+    description = Description(name, device, gpus, cpus, host_memory_bytes, link, inner_link, cloud)
+    machine = own_machine(description, _told(price, purchase, years, power, electricity, utilization), now().date())
     path = add_machine(machine)
 
     def view() -> str:
@@ -175,6 +176,4 @@ def _told(
 
 def _entry(machine: "Instance") -> dict[str, Any]:
     """A machine as JSON, its regions as a list."""
-    entry = asdict(machine)
-    del entry["price_cells"]
-    return entry | {"regions": [asdict(one) for one in machine.regions]}
+    return {**plain(machine), "regions": plain(machine.regions)}

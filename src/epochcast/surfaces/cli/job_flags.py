@@ -6,9 +6,11 @@ and passes on what was given. With `--job NAME` the options of that job in `epoc
 command line override them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from inspect import Parameter, Signature, signature
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,10 +22,9 @@ from epochcast.describe.capture.capture_listeners import shown_by
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.job import JOB_OPTIONS, without_replaced
 from epochcast.predict.forecast.where import PLACE_OPTIONS
-from epochcast.surfaces.cli.capture_progress import capture_clock
-from epochcast.surfaces.cli.command_line import FORECASTS, app, telling, user_prints_to_stderr
-from epochcast.surfaces.cli.completion import COMPLETERS, configs, jobs, models
-from epochcast.surfaces.cli.help_groups import GroupedCommand
+from epochcast.surfaces.cli.command_line import app, telling, user_prints_to_stderr
+from epochcast.surfaces.cli.completion import configs, jobs, models
+from epochcast.surfaces.cli.request_flags import Function, OptionFlags, add_command, command_parameters
 
 MODEL_HELP = next(option.help for option in JOB_OPTIONS if option.name == "model")
 JOB_FLAGS: Mapping[str, Option] = {
@@ -31,18 +32,8 @@ JOB_FLAGS: Mapping[str, Option] = {
 }
 PLACE_FLAGS: Mapping[str, Option] = {option.name: option for option in PLACE_OPTIONS}
 
-Function = Callable[..., int]
-
-# Headings of the help text, by the group of an option.
+# A heading of the help text.
 WRITTEN = "Job and settings files"
-PANELS: Mapping[str, str] = {
-    "model": "Model",
-    "recipe": "Training",
-    "data": "Data and duration",
-    "loader": "Loader",
-    "place": "Hardware",
-    "framework": "Framework",
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ class JobArguments:
 
 
 @dataclass(frozen=True)
-class GivenOptions:
+class TypedOptions:
     """The options of jobs on a command line, by name, with their values parsed, and the files of `--config`."""
 
     options: Mapping[str, Any]
@@ -87,159 +78,102 @@ def job_command(
     take. `request` is the class of the verb's own options, `parsers` read some of them in another way. `group` is the
     command it belongs to, with its `app`; `help_texts` replace the help of an option.
     """
-    own_flags = RequestFlags(request, parsers or {}, help_texts)
-    help_texts = {**own_flags.help_of_job, **help_texts}
+    request_flags = OptionFlags.of(request, help_texts, parsers)
+    if request is not None:  # an option that has another meaning in this verb, and the flag of the job's
+        help_texts = {each.name: each.help for each in options_of(request) if each.flag is None} | help_texts
     declared = {**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})}
-    flags = {name: option for name, option in declared.items() if name not in (*leave_out, *own_flags.flags)}
+    flags = OptionFlags(
+        {
+            name: replace(option, help=help_texts.get(name, option.help))
+            for name, option in declared.items()
+            if name not in (*leave_out, *request_flags.options)
+        }
+    )
 
     def register(command: Function) -> Function:
         path = f"epochcast {group} {command.__name__}" if group else f"epochcast {command.__name__}"
 
-        def missing(what: str) -> BadInput:
-            return BadInput(f"Missing {what}; see: {path} --help")
+        def missing(name: str) -> BadInput:
+            return BadInput(f"Missing {name}; see: {path} --help")
 
         def run(**arguments: Any) -> int:
-            given = {name: arguments.pop(name) for name in flags}
+            typed = flags.read(arguments)
             model, job, config = arguments.pop("model"), arguments.pop("job"), arguments.pop("config") or ()
             if model is None and job is None:
                 raise missing("argument 'MODEL' (or --job NAME)")
-            job_arguments = _with_settings(_job_arguments(model, job, flags, given), config, flags)
+            job_arguments = _with_settings(_job_arguments(model, job, flags, typed), config, flags)
             absent = [names for names in needs if all(job_arguments.options.get(name) is None for name in names)]
             for names in absent:
                 _answer_script(job_arguments.model, absent)
-                raise missing(f"option '{flags[names[0]].command_flag}'")
-            requests = own_flags.read(arguments)
+                raise missing(f"option '{flags.options[names[0]].command_flag}'")
+            requests = () if request is None else (request(**request_flags.read(arguments)),)
             with user_prints_to_stderr(), telling(job_arguments.notes), shown_by(capture_clock):
                 return command(job_arguments, *requests, **arguments)
 
-        options = (_parameter(option, help_texts.get(name)) for name, option in flags.items())
-        parameters = [*_LEADING, *options, *own_flags.parameters, *_command_parameters(command, request)]
+        rest = command_parameters(command, 1 + (request is not None))
+        parameters = [*_LEADING, *flags.parameters, *request_flags.parameters, *rest]
         add_command(run, command, parameters, epilog=epilog, app=app)
         return command
 
     return register
 
 
-def add_command(
-    run: Function, command: Function, parameters: Sequence[Parameter], *, epilog: str, app: typer.Typer = app
-) -> None:
-    """Register `run`, which takes its parameters by name, under the name and help of a command."""
-    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
-    setattr(run, "__signature__", Signature(parameters, return_annotation=int))  # noqa: B010
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__doc__, run.__name__ = command.__doc__, command.__name__
-    app.command(name=command.__name__, epilog=epilog, cls=GroupedCommand, rich_help_panel=FORECASTS)(run)
-
-
 def options_command(*, epilog: str, request: type) -> Callable[[Function], Function]:
     """Register a command that has arguments of its own instead of MODEL, and the options of jobs: its first parameter
-    is a `GivenOptions`, the second its request.
+    is a `TypedOptions`, the second its request.
     """
-    own_flags = RequestFlags(request)
-    flags = {**JOB_FLAGS, **PLACE_FLAGS}
+    request_flags, flags = OptionFlags.of(request), OptionFlags({**JOB_FLAGS, **PLACE_FLAGS})
 
     def register(command: Function) -> Function:
         def run(**arguments: Any) -> int:
-            typed = _typed(flags, {name: arguments.pop(name) for name in flags})
-            config = tuple(arguments.pop("config") or ())
-            requests = own_flags.read(arguments)
+            typed = TypedOptions(flags.read(arguments), tuple(arguments.pop("config") or ()))
             with user_prints_to_stderr(), shown_by(capture_clock):
-                return command(GivenOptions(typed, config), *requests, **arguments)
+                return command(typed, request(**request_flags.read(arguments)), **arguments)
 
-        own = _command_parameters(command, request)
-        arguments = [parameter for parameter in own if _is_argument(parameter)]
-        others = [parameter for parameter in own if not _is_argument(parameter)]
-        options = [_parameter(option, None) for option in flags.values()]
-        parameters = [_CONFIG, *options, *arguments, *own_flags.parameters, *others]
+        rest = command_parameters(command, 2)
+        arguments = [parameter for parameter in rest if _is_argument(parameter)]
+        others = [parameter for parameter in rest if not _is_argument(parameter)]
+        parameters = [_CONFIG, *flags.parameters, *arguments, *request_flags.parameters, *others]
         add_command(run, command, parameters, epilog=epilog)
         return command
 
     return register
 
 
-def _command_parameters(command: Function, request: type | None) -> list[Parameter]:
-    """The parameters of a command behind its job and its request."""
-    return list(signature(command, eval_str=True).parameters.values())[1 + (request is not None) :]
-
-
 def _is_argument(parameter: Parameter) -> bool:
     return any(isinstance(each, ArgumentInfo) for each in parameter.annotation.__metadata__)
 
 
-class RequestFlags:
-    """The flags of a verb's request: those of its options that the command line has."""
+@contextmanager
+def capture_clock(name: str) -> Iterator[None]:
+    """While a model is captured, its name and a clock on standard error, in a terminal alone."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    def __init__(
-        self,
-        request: type | None,
-        parsers: Mapping[str, Callable[[str], Any]] | None = None,
-        help_texts: Mapping[str, str] | None = None,
-    ) -> None:
-        self._request, parsers, help_texts = request, parsers or {}, help_texts or {}
-        options = () if request is None else options_of(request)
-        self.flags = {
-            option.name: replace(
-                option,
-                parse=parsers.get(option.name, option.parse),
-                help=help_texts.get(option.name, option.help),
-            )
-            for option in options
-            if option.flag is not None
-        }
-        # An option that has another meaning in this verb, and the flag of the job's.
-        self.help_of_job = {option.name: option.help for option in options if option.flag is None}
-        REQUEST_FLAGS.update({name: option.command_flag for name, option in self.flags.items()})
-
-    @property
-    def parameters(self) -> list[Parameter]:
-        """A parameter of the command for each flag; the default is shown as it would be typed."""
-        return [_request_parameter(option) for option in self.flags.values()]
-
-    def read(self, arguments: dict[str, Any]) -> tuple[Any, ...]:
-        """The request that was typed, taken out of the arguments; nothing where the verb has none."""
-        given = {name: arguments.pop(name) for name in self.flags}
-        if self._request is None:
-            return ()
-        return (self._request(**_typed(self.flags, given)),)
-
-
-REQUEST_FLAGS: dict[str, str] = {}
-"""How the command line spells the options of requests, by their names."""
-
-
-def _request_parameter(option: Option) -> Parameter:
-    default = option.default_text
-    kind: Any = str | None
-    if option.type is bool and option.parse is None:
-        kind, default = bool, option.default
-    elif option.type == tuple[str, ...] and option.parse is None:
-        kind = list[str] | None
-    elif option.parse is None:
-        kind, default = option.type | None, option.default
-    spelt = typer.Option(option.command_flag, help=option.help)
-    return Parameter(
-        option.name,
-        Parameter.KEYWORD_ONLY,
-        default=Parameter.empty if option.is_required else default,
-        annotation=Annotated[kind, spelt],
-    )
+    columns = (SpinnerColumn(), TextColumn("capturing {task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        progress.add_task(name, total=None)
+        yield
 
 
 def with_words(arguments: Sequence[str]) -> list[str]:
     """Arguments in which a flag that may have a word has one: bare it means true, with `--no-` false."""
     spelt = {flag.command_flag: flag for flag in (*JOB_FLAGS.values(), *PLACE_FLAGS.values()) if flag.words}
-    found: list[str] = []
+    completed: list[str] = []
     for place, argument in enumerate(arguments):
         positive = f"--{argument.removeprefix('--no-')}" if argument.startswith("--no-") else argument
         flag = spelt.get(positive)
         following = arguments[place + 1] if place + 1 < len(arguments) else ""
         if flag is None or (positive == argument and following in flag.words):
-            found.append(argument)
+            completed.append(argument)
             continue
         meant = positive == argument
         word = next(word for word, value in flag.words.items() if value is meant)
-        found.append(f"{positive}={word}")
-    return found
+        completed.append(f"{positive}={word}")
+    return completed
 
 
 # What a printed command has where an option is missing that the script does not say.
@@ -258,7 +192,7 @@ def _answer_script(model: str, absent: Sequence[tuple[str, ...]]) -> None:
     try:
         find_model(model)
     except NeedsFactory as error:
-        unsaid = [names[0] for names in absent if names[0] in _EXAMPLES and error.said.isdisjoint(names)]
+        unsaid = [names[0] for names in absent if names[0] in _EXAMPLES and error.stated_options.isdisjoint(names)]
         error.missing = tuple(word for name in unsaid for word in (f"--{name}", _EXAMPLES[name]))
         raise
 
@@ -304,37 +238,8 @@ _LEADING = (
 )
 
 
-def _parameter(option: Option, help_text: str | None) -> Parameter:
-    """The parameter of an option: None where it is not given; its help shows the default."""
-    shown = help_text or option.help
-    if help_text is None and option.default not in (None, False, True, (), 0):
-        shown += f" Default: {option.default}."
-    flag = option.command_flag
-    if option.words:
-        kind: Any = str | None
-    elif option.type is bool:
-        kind = bool | None
-        flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    elif option.type == tuple[str, ...]:
-        kind = list[str] | None
-    else:
-        kind = (str if option.parse is not None or option.type is object else option.type) | None
-    spelt = typer.Option(
-        flag, help=shown, autocompletion=COMPLETERS.get(option.name), rich_help_panel=PANELS.get(option.group)
-    )
-    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, spelt])
-
-
-def _typed(flags: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, parsed."""
-    return {name: _parsed(flags[name], value) for name, value in given.items() if value is not None and value != []}
-
-
-def _job_arguments(
-    model: str | None, job: str | None, flags: Mapping[str, Option], given: Mapping[str, Any]
-) -> JobArguments:
+def _job_arguments(model: str | None, job: str | None, flags: OptionFlags, typed: Mapping[str, Any]) -> JobArguments:
     """The options of the command line, which override those of the job file."""
-    typed = _typed(flags, given)
     if job is None:
         assert model is not None  # checked by the command
         return JobArguments(model, typed, frozenset(typed))
@@ -342,13 +247,13 @@ def _job_arguments(
 
     job_options = without_replaced(read_job(job).given, typed)
     job_model = job_options.pop("model")
-    usable = {name: value for name, value in job_options.items() if name in flags or name not in PLACE_FLAGS}
+    usable = {name: value for name, value in job_options.items() if name in flags.options or name not in PLACE_FLAGS}
     if model is not None:
         usable.pop("fingerprint", None)
     return JobArguments(model or job_model, {**usable, **typed}, frozenset(typed))
 
 
-def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Mapping[str, Option]) -> JobArguments:
+def _with_settings(arguments: JobArguments, config: Sequence[str], flags: OptionFlags) -> JobArguments:
     """With what the files of `--config` and the script around the model say; they override a job of the job file.
 
     A script without a name is answered elsewhere, with the models in it.
@@ -356,20 +261,10 @@ def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Mappin
     from epochcast.predict.forecast.job_settings import filled
 
     typed = {name: value for name, value in arguments.options.items() if name in arguments.typed}
-    given = typed if config else arguments.options
-    read = filled(arguments.model, given, config, flags)
+    stated = typed if config else arguments.options
+    read = filled(arguments.model, stated, config, flags.options)
     options = {**without_replaced(arguments.options, read.options), **read.options}
-    return replace(arguments, options=options, read=frozenset(set(read.options) - set(given)), notes=read.notes)
-
-
-def _parsed(option: Option, value: Any) -> Any:
-    """The parsed value of a flag; an error names the flag instead of the parameter."""
-    try:
-        return option.read(value)
-    except BadInput as error:
-        text = str(error)
-        is_named = text.startswith(option.name)
-        raise BadInput(option.command_flag + (text.removeprefix(option.name) if is_named else f": {text}")) from None
+    return replace(arguments, options=options, read=frozenset(set(read.options) - set(stated)), notes=read.notes)
 
 
 def save_job(name: str, job_arguments: JobArguments, file: Path | None = None) -> Path:

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.surfaces.cli.command_line import FORECASTS, Json, app, show
+from epochcast.surfaces.cli.command_line import FORECASTS, Json, command_group, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 
 if TYPE_CHECKING:
     from epochcast.predict.forecast.job_file import NamedJob
 
-jobs_app = typer.Typer(
+jobs_app = command_group(
+    "jobs",
+    FORECASTS,
     invoke_without_command=True,
-    rich_markup_mode=None,
     epilog="Example: epochcast jobs",
     help="The jobs of epochcast.toml, found in this folder or above: listed and checked.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(jobs_app, name="jobs", rich_help_panel=FORECASTS)
 
 
 @jobs_app.callback()
@@ -71,8 +70,8 @@ def _check(job: "NamedJob") -> None:
         raise BadInput(f"no file {model.rpartition(':')[0]!r}")
 
 
-def _plain(given: Any) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+def _plain(options: Any) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
 
 
 @job_command(

@@ -8,7 +8,7 @@ import typer
 
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.errors import DoesNotFit, OverLimit
-from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show, wrote
+from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.handover_options import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command
@@ -53,10 +53,7 @@ def plan(
     from epochcast.base.current_time import now
     from epochcast.predict.forecast.job import Job
 
-    if plot is not None:
-        from epochcast.surfaces import charts
-
-        charts.check_chart_path(plot)
+    check_plots(plot)
     options = arguments.options
     if "batch" in arguments.typed or request.has_policy:  # otherwise that of the job file, which is per GPU
         request, options = replace(request, batch=options.get("batch")), arguments.without("batch")
@@ -64,11 +61,7 @@ def plan(
         answer = api.plan(
             Job(arguments.model, **options), request, today=now().date(), profile=profile, progress=progress
         )
-    if plot is not None and answer.fits:
-        from epochcast.surfaces import charts
-
-        charts.save_chart(charts.plan(answer), plot)
-        wrote(plot)
+    save_plot(plot if answer.fits else None, lambda charts: charts.plan(answer))
 
     def view() -> Any:
         from epochcast.surfaces import render

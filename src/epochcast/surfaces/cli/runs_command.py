@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcast.base.record import plain
 from epochcast.surfaces.cli.command_line import FORECASTS, Json, Wide, app, show
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.help_groups import GroupedCommand
@@ -62,9 +63,9 @@ def _wanted(
     from epochcast.observe.store.store_rows import STATES
     from epochcast.units import parse_seconds
 
-    for one in states:
-        if one not in STATES:
-            raise UnknownName("state of a run", one, STATES)
+    for state in states:
+        if state not in STATES:
+            raise UnknownName("state of a run", state, STATES)
     return RunFilter(
         states=states,
         job_name=job,
@@ -75,13 +76,13 @@ def _wanted(
     )
 
 
-def _listed(where: str, found: "list[RunRow]", as_json: bool, wide: bool) -> int:
+def _listed(where: str, rows: "list[RunRow]", as_json: bool, wide: bool) -> int:
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.runs(where, found)
+        return render.runs(where, rows)
 
-    show({"database": where, "runs": [run.as_dict() for run in found]}, as_json, view, wide=wide)
+    show({"database": where, "runs": [run.as_dict() for run in rows]}, as_json, view, wide=wide)
     return 0
 
 
@@ -95,12 +96,10 @@ def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
 
         return render.run(run, attempts, rows)
 
-    from dataclasses import asdict
-
     answer = {
         **run.as_dict(),
         "options": None if job is None else dict(job.job),
-        "attempts": [{key: value for key, value in asdict(one).items() if key != "run_id"} for one in attempts],
+        "attempts": plain(attempts),
         "observations": rows,
         "progress": None if run.standing is None else run.standing.as_dict(),
     }

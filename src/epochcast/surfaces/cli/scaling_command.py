@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from epochcast.decide.scaling_request import ScalingRequest
 from epochcast.errors import DoesNotFit
-from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show, wrote
+from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.job_flags import PLACE_FLAGS, JobArguments, job_command
 
@@ -32,10 +32,7 @@ def scaling(
     """Compare numbers of GPUs: time, cost, efficiency."""
     from epochcast import api
 
-    if plot is not None:
-        from epochcast.surfaces import charts
-
-        charts.check_chart_path(plot)
+    check_plots(plot)
     with progress_bar("forecasting") as progress:
         answer = api.scaling(
             arguments.model,
@@ -45,16 +42,6 @@ def scaling(
             profile=profile,
             progress=progress,
         )
-    if plot is not None:
-        from epochcast.surfaces import charts
-
-        charts.save_chart(charts.scaling(answer), plot)
-        wrote(plot)
-
-    def view() -> Any:
-        from epochcast.surfaces import render
-
-        return render.scaling(answer)
-
-    show(answer.as_dict(), as_json, view, explain=explain, wide=wide)
+    save_plot(plot, lambda charts: charts.scaling(answer))
+    show(answer.as_dict(), as_json, answer.__rich__, explain=explain, wide=wide)
     return 0 if all(row.forecast.fits for row in answer.rows) else DoesNotFit.exit_code

@@ -8,7 +8,17 @@ import typer
 
 from epochcast.errors import BadInput
 from epochcast.schedule.schedule_request import SimulationRequest
-from epochcast.surfaces.cli.command_line import FORECASTS, Explain, Json, Wide, app, show, telling, wrote
+from epochcast.surfaces.cli.command_line import (
+    FORECASTS,
+    Explain,
+    Json,
+    Wide,
+    check_plots,
+    command_group,
+    save_plot,
+    show,
+    telling,
+)
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.request_flags import request_command
 
@@ -20,14 +30,13 @@ if TYPE_CHECKING:
     from epochcast.schedule.queue_document import RefusedJob
     from epochcast.schedule.workload_jobs import QueueWorkload
 
-schedule_app = typer.Typer(
+schedule_app = command_group(
+    "schedule",
+    FORECASTS,
     no_args_is_help=True,
-    rich_markup_mode=None,
     epilog="Example: epochcast schedule simulate queue.json --policy edf,atc_rollout",
     help="Plan and run a queue of jobs on several machines.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(schedule_app, name="schedule", rich_help_panel=FORECASTS)
 
 
 @request_command(
@@ -60,11 +69,7 @@ def simulate(
     from epochcast.schedule.policy_comparison import compare_policies, policy_names
     from epochcast.schedule.workload_file import with_error
 
-    for path in (gantt, plot):
-        if path is not None:
-            from epochcast.surfaces import charts
-
-            charts.check_chart_path(path)
+    check_plots(gantt, plot)
     tell_compiling(policy_names(request))
     read = _read(file, machines, request.seed)
     workload = with_error(read.workload, request.error, request.seed) if request.error else read.workload
@@ -78,7 +83,7 @@ def simulate(
         return render.simulation(answer)
 
     with telling(read.notes):
-        body = {**answer.as_dict(), "refused": [one.as_dict() for one in read.refused]}
+        body = {**answer.as_dict(), "refused": [job.as_dict() for job in read.refused]}
         show(body, as_json, view, explain=explain, wide=wide)
     return tell_refused(read.refused, file)
 
@@ -93,9 +98,9 @@ def tell_compiling(policies: "Sequence[str]") -> None:
 
 def tell_refused(refused: "Sequence[RefusedJob]", file: Path | None) -> int:
     """A line for each job that was left out; bad input where there is one."""
-    for one in refused:
+    for job in refused:
         where = f"{file}: " if file is not None else ""
-        sys.stderr.write(f"epochcast: {where}{' '.join(one.why.split())}\n")
+        sys.stderr.write(f"epochcast: {where}{' '.join(job.why.split())}\n")
     return BadInput.exit_code if refused else 0
 
 
@@ -128,12 +133,7 @@ def _read(file: Path, machines: Path | None, seed: int) -> "ReadQueue":
 
 
 def _draw(answer: "PolicyComparison", workload: "QueueWorkload", gantt: Path | None, plot: Path | None) -> None:
-    from epochcast.surfaces import charts
-
-    if gantt is not None:
-        name, outcome = list(answer.outcomes.items())[-1]
-        charts.save_chart(charts.gantt(outcome, {job.id: job.deadline_seconds for job in workload.jobs}, name), gantt)
-        wrote(gantt)
-    if plot is not None:
-        charts.save_chart(charts.policy_costs(answer), plot)
-        wrote(plot)
+    name, outcome = list(answer.outcomes.items())[-1]
+    deadlines = {job.id: job.deadline_seconds for job in workload.jobs}
+    save_plot(gantt, lambda charts: charts.gantt(outcome, deadlines, name))
+    save_plot(plot, lambda charts: charts.policy_costs(answer))

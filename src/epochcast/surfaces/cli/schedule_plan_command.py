@@ -9,7 +9,7 @@ import typer
 
 from epochcast.errors import BadInput, OverLimit
 from epochcast.schedule.schedule_request import DEFAULT_POLICY, ScheduleRequest
-from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show, wrote
+from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show, wrote
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.handover_options import Image, Queue
@@ -69,29 +69,17 @@ def plan(
     """Plan a queue: which job runs where and when, on which machines, at what cost."""
     from epochcast.base.current_time import now
 
-    if gantt is not None:
-        from epochcast.surfaces import charts
-
-        charts.check_chart_path(gantt)
+    check_plots(gantt)
     if kueue is not None and (local_queue is None or image is None):
         raise BadInput("a job of Kueue needs its local queue and its container image: give --queue and --image")
     if budget is not None and not 0 < budget < float("inf"):
         raise BadInput(f"--budget must be a number of dollars above 0, got {budget:g}")
     answer = _timetable(request, queue, run, database)
     exceeded = _exceeded(answer, _until(deadline, request.at or now()), budget)
-    if gantt is not None and answer.lines:
-        from epochcast.surfaces import charts
-
-        charts.save_chart(charts.timetable(answer), gantt)
-        wrote(gantt)
+    save_plot(gantt if answer.lines else None, lambda charts: charts.timetable(answer))
     files, unwritten = _hand_over(answer, skypilot, kueue, local_queue, image)
 
-    def view() -> Any:
-        from epochcast.surfaces import render
-
-        return render.timetable(answer)
-
-    show({**answer.as_dict(), "exceeded": exceeded, "files": files}, as_json, view, explain=explain)
+    show({**answer.as_dict(), "exceeded": exceeded, "files": files}, as_json, answer.__rich__, explain=explain)
     for line in exceeded:
         sys.stderr.write(f"epochcast: {line}\n")
     code = tell_refused((*answer.refused, *unwritten), queue)
@@ -115,7 +103,7 @@ def queue(
 ) -> int:
     """List queued jobs: position, start time with an interval, and what each waits for."""
     answer = _timetable(request, queue, run, database)
-    refused = [one for one in answer.refused if job in (None, one.job)]
+    refused = [refused_job for refused_job in answer.refused if job in (None, refused_job.job)]
     lines = answer.jobs if job is None else () if refused else (answer.line(job),)
 
     def drawn() -> Any:
@@ -139,7 +127,7 @@ def _view(
     queue: Path | None, run: str | None, at: "datetime", error: float | None, database: str | None
 ) -> "QueueView":
     """The queue of a file, or one of the store."""
-    from epochcast.queues import find_queue_file, kept_view, read_queue
+    from epochcast.queues import find_queue_file, read_queue, stored_view
 
     if run is None:
         with progress_bar("forecasting") as progress:
@@ -153,7 +141,7 @@ def _view(
     if store is None:
         raise BadInput(f"no queue called {run!r}: there is no store yet at {shown_url(database_url(database))}")
     with store:
-        return kept_view(store, run, at)
+        return stored_view(store, run, at)
 
 
 def _timetable(request: ScheduleRequest, queue: Path | None, run: str | None, database: str | None) -> "Timetable":
@@ -169,13 +157,15 @@ def _exceeded(answer: "Timetable", until: "datetime | None", budget: float | Non
     """Limits of the command line that the high ends do not keep."""
     from epochcast.units import show_dollars
 
-    found = []
+    sentences = []
     if until is not None and answer.end is not None and answer.end.high > answer.clock.seconds(until):
         latest = answer.clock.at(answer.end.high)
-        found.append(f"the last job may end {latest:%a %d %b %H:%M %Z}, after the deadline {until:%a %d %b %H:%M %Z}")
+        sentences.append(
+            f"the last job may end {latest:%a %d %b %H:%M %Z}, after the deadline {until:%a %d %b %H:%M %Z}"
+        )
     if budget is not None and answer.machine_dollars.high > budget:
-        found.append(f"machines may cost {show_dollars(answer.machine_dollars.high)}, over {show_dollars(budget)}")
-    return found
+        sentences.append(f"machines may cost {show_dollars(answer.machine_dollars.high)}, over {show_dollars(budget)}")
+    return sentences
 
 
 def _hand_over(
@@ -192,7 +182,7 @@ def _hand_over(
     ):
         if folder is not None and handed is not None:
             files += _write(folder, handed.texts)
-            unwritten |= {one.job: one for one in handed.refused}
+            unwritten |= {refused_job.job: refused_job for refused_job in handed.refused}
     return files, tuple(unwritten.values())
 
 

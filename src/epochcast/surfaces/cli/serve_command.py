@@ -10,20 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.errors import MissingExtra
-from epochcast.surfaces.cli.command_line import FORECASTS, Json, app, show
+from epochcast.surfaces.cli.command_line import FORECASTS, Json, command_group, show
 from epochcast.surfaces.cli.database_options import Database
 
 _NEEDED = ("fastapi", "uvicorn", "starlette", "jinja2", "prometheus_client", "sqlalchemy", "altair")
 
 
-serve_app = typer.Typer(
+serve_app = command_group(
+    "serve",
+    FORECASTS,
     invoke_without_command=True,
-    rich_markup_mode=None,
     epilog="Examples: epochcast serve · epochcast serve --demo · epochcast serve --host 0.0.0.0 --database postgresql://…",
     help="Start the dashboard and the API.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(serve_app, name="serve", rich_help_panel=FORECASTS)
 
 
 @serve_app.callback()
@@ -66,14 +65,14 @@ def serve(
     return run_server(settings, _say)
 
 
-token_app = typer.Typer(
+token_app = command_group(
+    "token",
+    None,
+    parent=serve_app,
     no_args_is_help=True,
-    rich_markup_mode=None,
     epilog="Example: epochcast serve token add ci --scope write --project vision",
     help="Manage access tokens.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-serve_app.add_typer(token_app, name="token")
 
 
 @token_app.command(epilog="Example: epochcast serve token add ci --scope write --project vision")
@@ -101,14 +100,14 @@ def list_tokens(database: Database = None, as_json: Json = False) -> int:
         from epochcast.observe.store.access_tokens import all_tokens
         from epochcast.observe.store.store_opening import open_store
     with open_store(database) as store:
-        found = all_tokens(store)
+        tokens = all_tokens(store)
 
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.tokens(found)
+        return render.tokens(tokens)
 
-    show({"tokens": [asdict(one) for one in found]}, as_json, view)
+    show({"tokens": [asdict(token) for token in tokens]}, as_json, view)
     return 0
 
 

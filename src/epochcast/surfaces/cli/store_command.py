@@ -9,18 +9,17 @@ from typing import IO, Annotated, Any
 import typer
 
 from epochcast.errors import BadInput
-from epochcast.surfaces.cli.command_line import NAMES, Json, app, show
+from epochcast.surfaces.cli.command_line import NAMES, Json, command_group, show
 from epochcast.surfaces.cli.database_options import Database, counted
 from epochcast.surfaces.cli.help_groups import GroupedCommand
 
-store_app = typer.Typer(
-    rich_markup_mode=None,
+store_app = command_group(
+    "store",
+    NAMES,
     no_args_is_help=True,
     epilog="Example: epochcast store export backup.jsonl",
     help="The database of tracked runs: migrate, export, import, vacuum.",
-    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(store_app, name="store", rich_help_panel=NAMES)
 
 
 @store_app.command(cls=GroupedCommand, epilog="Example: epochcast store migrate --database postgresql://db/epochcast")
@@ -31,8 +30,8 @@ def migrate(database: Database = None, as_json: Json = False) -> int:
 
     before, after = migrated(database)
     where = shown_url(database_url(database))
-    what = "nothing to do, version" if before == after else f"from version {before} to" if before else "made, version"
-    show({"database": where, "before": before, "after": after}, as_json, lambda: f"tables of {where}: {what} {after}")
+    change = "nothing to do, version" if before == after else f"from version {before} to" if before else "made, version"
+    show({"database": where, "before": before, "after": after}, as_json, lambda: f"tables of {where}: {change} {after}")
     return 0
 
 

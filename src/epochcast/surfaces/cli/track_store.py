@@ -1,6 +1,6 @@
 """What `epochcast track` keeps in a store, and what past runs tell it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ class Keeper:
     store: "Store"
     name: str | None
 
-    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> StoredTracking:
+    def tracking(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> StoredTracking:
         """The run of a log, made where it is new."""
         from epochcast.observe.runs.report import LONGEST_NAME
         from epochcast.observe.runs.run_prior import past_prior
@@ -66,12 +66,12 @@ def keeping(database: str | None, name: str | None, is_asked: bool) -> Iterator[
 
 
 @contextmanager
-def patient(kept: Sequence[StoredTracking | None]) -> Iterator[None]:
+def patient(tracking: StoredTracking | None) -> Iterator[None]:
     """Meanwhile reports wait for a store that is locked or away; at the end it has to be there."""
-    following = [one.run for one in kept if one is not None]
-    for run in following:
-        run.is_patient = True
+    if tracking is None:
+        yield
+        return
+    tracking.run.is_patient = True
     yield
-    for run in following:
-        run.is_patient = False
-        run.flush()
+    tracking.run.is_patient = False
+    tracking.run.flush()

@@ -53,7 +53,7 @@ def time_estimator(
 
     What the job does not fit on is refused, as SkyPilot has no word for it.
     """
-    asked = session or Session()
+    used_session = session or Session()
 
     def seconds(resources: Resources) -> int:
         accelerators = resources.accelerators
@@ -63,7 +63,7 @@ def time_estimator(
         if count != int(count):
             raise BadInput(f"a part of an accelerator ({name}:{count}) cannot be forecast")
         where = Where(device_of(name), gpus=nodes * int(count), nodes=nodes, **place)
-        forecast = forecast_job(job, placement_of(where, job, asked), asked)
+        forecast = forecast_job(job, placement_of(where, job, used_session), used_session)
         if forecast.total_seconds is None:
             raise BadInput("SkyPilot asks how long the job takes: give the job a dataset or samples")
         if not forecast.fits:

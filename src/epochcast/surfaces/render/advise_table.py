@@ -7,7 +7,8 @@ from rich.text import Text
 
 from epochcast.decide.advise.advice import Advice, Alternative
 from epochcast.decide.advise.batch_search import BatchChoice
-from epochcast.decide.advise.thesis_rule import MEANINGS
+from epochcast.decide.advise.thesis_rule import MEANINGS, Coefficients
+from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.predict.forecast.job_data import Data
 from epochcast.surfaces.render.answer_header import assumed, header, place
 from epochcast.surfaces.render.notes_view import Notes
@@ -44,14 +45,17 @@ def advice(answer: Advice) -> RenderableType:
     return Group(*pieces)
 
 
-def probe(body: Mapping[str, object], memory_bytes: float) -> RenderableType:
-    """The memory of two real steps; `body` is the JSON of a probe."""
-    batches, measured = body["batches"], body["measured_bytes"]
-    assert isinstance(batches, list) and isinstance(measured, list)
-    rows = [(f"M at batch {b}", show_bytes(m), "measured") for b, m in zip(batches, measured, strict=True)]
-    rows += _letter_rows(body)
-    rows.append(("B_m", f"{body['max_batch']:,}", f"(GPU_M − X) / (I + O + 2·Y) for {show_bytes(memory_bytes)}"))
-    return table(f"two real steps ({body['counter']})", "| > | what it is", rows)
+def probe(answer: ProbeAnswer) -> RenderableType:
+    """The memory of two real steps."""
+    measured = answer.probe.coefficients
+    steps = zip(measured.batches, measured.memory_bytes, strict=True)
+    memory = show_bytes(answer.memory_bytes)
+    rows = [
+        *((f"M at batch {batch}", show_bytes(memory_bytes), "measured") for batch, memory_bytes in steps),
+        *_letter_rows(measured),
+        ("B_m", f"{answer.max_batch:,}", f"(GPU_M − X) / (I + O + 2·Y) for {memory}"),
+    ]
+    return table(f"two real steps ({answer.probe.counter})", "| > | what it is", rows)
 
 
 def loader(body: Mapping[str, object]) -> RenderableType:
@@ -132,9 +136,9 @@ def _alternative(alternative: Alternative, data: Data) -> tuple[str, ...]:
     )
 
 
-def _letter_rows(body: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    values = {letter: body[letter] for letter in MEANINGS}
-    return [(k, show_bytes(v), MEANINGS[k]) for k, v in values.items() if isinstance(v, int | float)]
+def _letter_rows(coefficients: Coefficients) -> list[tuple[str, str, str]]:
+    values = coefficients.as_dict()
+    return [(letter, show_bytes(values[letter]), meaning) for letter, meaning in MEANINGS.items()]
 
 
 def _thesis(answer: Advice) -> RenderableType:
@@ -144,6 +148,6 @@ def _thesis(answer: Advice) -> RenderableType:
         ("largest batch", f"{rule.max_batch:,}", "(GPU_M − X) / (I + O + 2·Y)"),
         ("batch", f"{rule.batch:,}", "W·B·I < DRAM"),
         ("workers", f"{rule.workers}", "t_d ≤ t_g·W/N"),
-        *_letter_rows(rule.coefficients.as_dict()),
+        *_letter_rows(rule.coefficients),
     ]
     return table("by the rule of the thesis, over all GPUs of a node", "| > | by", rows)

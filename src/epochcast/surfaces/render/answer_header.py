@@ -54,8 +54,8 @@ def assumed_line(*answers: Forecast) -> str:
     """assumed: bf16 mixed precision, adamw, 512 tokens (alpaca); empty where everything was said."""
     words = [_assumed(answer) for answer in answers]
     names = sorted({name for each in words for name in each}, key=_ORDER.index)
-    told = [" or ".join(dict.fromkeys(each[name] for each in words if name in each)) for name in names]
-    return f"assumed: {', '.join(told)}" if told else ""
+    values = [" or ".join(dict.fromkeys(each[name] for each in words if name in each)) for name in names]
+    return f"assumed: {', '.join(values)}" if values else ""
 
 
 _ORDER = ("precision", "optimizer", "input_shape")

@@ -18,9 +18,9 @@ def markdown(answers: Sequence[Diff]) -> str:
 
 def _section(answer: Diff) -> list[str]:
     sides = answer.base.forecast, answer.head.forecast
-    told = _plain(assumed_line(*sides))
+    assumptions = _plain(assumed_line(*sides))
     lines = [f"### {_plain(answer.base.name)} → {_plain(answer.head.name)}", "", _headline(answer), ""]
-    lines += [_plain(header([], *sides, between=" → ")) + (f" ({told})" if told else ""), ""]
+    lines += [_plain(header([], *sides, between=" → ")) + (f" ({assumptions})" if assumptions else ""), ""]
     lines += _table(("", "base", "head", "change", "90 % interval"), number_rows(answer), "lrrrr")
     if answer.settings:
         changed = ", ".join(f"`{name}` {before} → {after}" for name, (before, after) in answer.settings.items())
@@ -39,7 +39,7 @@ def _headline(answer: Diff) -> str:
     if not answer.is_comparable:
         return "⚠️ **The base was forecast by another epochcast: limits are not checked.**"
     if answer.exceeded:
-        return "\n".join(f"❌ **{one.sentence}**" for one in answer.exceeded)
+        return "\n".join(f"❌ **{limit.sentence}**" for limit in answer.exceeded)
     sign = "✅ within the limits: " if answer.allowed else ""
     change = answer.total_seconds or answer.step_seconds
     return f"{sign}**{signed(change.mid - 1)} time**, {answer.verdict}"

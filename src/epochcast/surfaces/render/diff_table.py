@@ -41,7 +41,7 @@ def diff(answer: Diff) -> RenderableType:
         pieces.append(Text(f"{name}: {before} → {after}"))
     pieces.append(Text(answer.verdict, style="bold"))
     if answer.is_comparable:
-        pieces += [Text(f"exceeded: {one.sentence}", style="bold red") for one in answer.exceeded]
+        pieces += [Text(f"exceeded: {limit.sentence}", style="bold red") for limit in answer.exceeded]
     pieces.append(Notes(answer.warnings))
     return Group(*pieces)
 
@@ -81,7 +81,7 @@ def _exact_rows(answer: Diff) -> Iterator[Row]:
 def layer_rows(answer: Diff) -> list[tuple[str, str, str, str]]:
     """The layers with the largest changes, and the others in one row; many layers are taken together by their block."""
     groups = _blocks(answer.layers)
-    rows = [_layer_row(name, what, changes) for (name, what), changes in groups[:MOST_LAYERS]]
+    rows = [_layer_row(name, status, changes) for (name, status), changes in groups[:MOST_LAYERS]]
     others = [change for _, changes in groups[MOST_LAYERS:] for change in changes]
     return [*rows, *([_layer_row(f"{len(others)} other layers", "", others)] if others else [])]
 
@@ -107,10 +107,10 @@ def _block(name: str, parts: int) -> str:
 
 
 def _layer_row(name: str, status: str, changes: Sequence[LayerChange]) -> tuple[str, str, str, str]:
-    what = "" if status in (OVERALL, SAME) else status
-    what += f" ({len(changes)} layers)" if name.endswith("*") and len(changes) > 1 else ""
+    remark = "" if status in (OVERALL, SAME) else status
+    remark += f" ({len(changes)} layers)" if name.endswith("*") and len(changes) > 1 else ""
     share = None if changes[0].share is None else sum(change.share or 0.0 for change in changes)
-    return name, what.strip(), _signed_seconds(sum(change.seconds_change for change in changes)), _share(share)
+    return name, remark.strip(), _signed_seconds(sum(change.seconds_change for change in changes)), _share(share)
 
 
 def _share(share: float | None) -> str:

@@ -62,11 +62,11 @@ def _folder(folder: Folder) -> tuple[str, ...]:
     return folder.what, folder.path, str(folder.files), size, folder.oldest or "", folder.newest or ""
 
 
-def _store(found: Look) -> str:
-    if not found.exists:
-        return f"{found.database}, not made yet"
-    size = "" if found.size_bytes is None else f", {show_bytes(found.size_bytes)}"
-    return f"{found.database}{size}, tables {found.version or 'unknown'}"
+def _store(store: Look) -> str:
+    if not store.exists:
+        return f"{store.database}, not made yet"
+    size = "" if store.size_bytes is None else f", {show_bytes(store.size_bytes)}"
+    return f"{store.database}{size}, tables {store.version or 'unknown'}"
 
 
 def _shipped(report: DoctorReport) -> list[tuple[str, ...]]:

@@ -56,12 +56,14 @@ def inspection(answer: Inspection) -> RenderableType:
 
 def comparison(answer: ModelComparison) -> RenderableType:
     """The totals of two models, and the change from the first to the second."""
-    one, other = answer.one, answer.other
-    rows: list[Sequence[str]] = [("output", shape(one.output_shape), shape(other.output_shape), "", "")]
+    first, second = answer.first, answer.second
+    rows: list[Sequence[str]] = [("output", shape(first.output_shape), shape(second.output_shape), "", "")]
     for name, title in QUANTITIES.items():
         ratio, unit = answer.ratios[name], "FLOP" if "flops" in name else ""
         cells = [
-            show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (one, other)
+            show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (first, second)
         ]
         rows.append((title, *cells, *(("", "") if ratio is None else (f"{ratio:.3f}", f"{ratio - 1:+.1%}"))))
-    return table(f"{one.model} versus {other.model}", f"| > {one.model} | > {other.model} | > ratio | > change", rows)
+    return table(
+        f"{first.model} versus {second.model}", f"| > {first.model} | > {second.model} | > ratio | > change", rows
+    )

@@ -63,8 +63,10 @@ def remedies(answer: Forecast) -> RenderableType:
         (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.verdict, remedy.device)
         for remedy in answer.remedies()
     ]
-    own = answer.details.memory
-    none = "nothing that was tried" if own is None or not own.fits else "try a smaller batch: past jobs needed more"
+    memory = answer.details.memory
+    none = (
+        "nothing that was tried" if memory is None or not memory.fits else "try a smaller batch: past jobs needed more"
+    )
     return table(
         "what would fit",
         f"change | to | > peak | {INTERVAL} | | on",

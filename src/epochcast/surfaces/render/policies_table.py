@@ -43,13 +43,13 @@ def simulation(answer: PolicyComparison) -> RenderableType:
 def _bounds(answer: "PolicyComparison") -> str:
     assert answer.bound_dollars is not None
     line = f"no policy can pay less than {show_dollars(answer.bound_dollars)}"
-    kept = answer.keeping_bound_dollars
-    if not answer.keeping or kept is None or kept <= answer.bound_dollars:
+    keeping_dollars = answer.keeping_bound_dollars
+    if not answer.keeping or keeping_dollars is None or keeping_dollars <= answer.bound_dollars:
         return line
-    return f"{line}; one that stops no job, no less than {show_dollars(kept)}"
+    return f"{line}; one that stops no job, no less than {show_dollars(keeping_dollars)}"
 
 
-def policies(known: Mapping[str, PolicyEntry]) -> RenderableType:
+def policies(entries: Mapping[str, PolicyEntry]) -> RenderableType:
     """The names and what they do."""
-    rows = [[name, entry.about, "never" if entry.always_keeps else "yes"] for name, entry in known.items()]
+    rows = [[name, entry.about, "never" if entry.always_keeps else "yes"] for name, entry in entries.items()]
     return table("Policies", "policy | orders by | stops jobs", rows)

@@ -60,13 +60,13 @@ def _queue_row(line: TimetableRow, answer: Timetable) -> list[str]:
         "" if is_unknown else _time(line.start.mid, answer),
         "" if line.state == RUNNING else "sure" if line.start.low == line.start.high else _between(line.start, answer),
         _time(line.end.high, answer),
-        "" if line.wait is None else ", ".join(line.wait.holders) or line.wait.what,
+        "" if line.wait is None else ", ".join(line.wait.holders) or line.wait.resource,
     ]
 
 
-def _past_row(one: PastJob, answer: Timetable) -> list[str]:
-    times = ["" if told is None else _time(told, answer) for told in (one.start_seconds, one.end_seconds)]
-    return ["", one.job, one.state, times[0], "", times[1], ""]
+def _past_row(job: PastJob, answer: Timetable) -> list[str]:
+    times = ["" if seconds is None else _time(seconds, answer) for seconds in (job.start_seconds, job.end_seconds)]
+    return ["", job.job, job.state, times[0], "", times[1], ""]
 
 
 def _inside(answer: Timetable) -> str:
@@ -105,8 +105,8 @@ def clock_text(moment: datetime, now: datetime, clock: str = "%H:%M") -> str:
     return moment.strftime(f"{day}{clock}")
 
 
-def _between(told: Interval, answer: Timetable) -> str:
-    return "" if told.low == told.high else f"{_time(told.low, answer)} … {_time(told.high, answer)}"
+def _between(seconds: Interval, answer: Timetable) -> str:
+    return "" if seconds.low == seconds.high else f"{_time(seconds.low, answer)} … {_time(seconds.high, answer)}"
 
 
 def _machines(answer: Timetable) -> list[RenderableType]:
@@ -150,11 +150,11 @@ def _waited(line: TimetableRow, answer: Timetable) -> str:
     assert wait is not None
     until = _time(wait.until_seconds, answer)
     if not wait.holders:
-        return f"{wait.what}, until {until}"
+        return f"{wait.resource}, until {until}"
     who = ", ".join(wait.holders)
-    if line.stays and wait.what == str(line.stays[0].choice):
-        return f"{wait.what}, which {who} {'has' if len(wait.holders) == 1 else 'have'} until {until}"
-    return f"{wait.what} ({who}), until {until}"
+    if line.stays and wait.resource == str(line.stays[0].choice):
+        return f"{wait.resource}, which {who} {'has' if len(wait.holders) == 1 else 'have'} until {until}"
+    return f"{wait.resource} ({who}), until {until}"
 
 
 def _notes(answer: Timetable) -> Notes:

@@ -64,8 +64,8 @@ class FittedTable:
     drop: tuple[str, ...]
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        whole = self._natural(console, options, 0)
-        return Measurement(whole if shown().all_columns else self._least(len(self.drop)), whole)
+        width = self._natural(console, options, 0)
+        return Measurement(width if shown().all_columns else self._least(len(self.drop)), width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         left_out = self._left_out(console, options)

@@ -16,12 +16,12 @@ def tokens(rows: "Sequence[Token]") -> RenderableType:
     """Names, scopes, projects, and whether they still let somebody in."""
     cells = [
         (
-            one.name,
-            ", ".join(one.scopes),
-            one.project or "all",
-            datetime.fromtimestamp(one.added_at_seconds, UTC).date().isoformat(),
-            "ended" if one.ended_at_seconds else "in use",
+            token.name,
+            ", ".join(token.scopes),
+            token.project or "all",
+            datetime.fromtimestamp(token.added_at_seconds, UTC).date().isoformat(),
+            "ended" if token.ended_at_seconds else "in use",
         )
-        for one in rows
+        for token in rows
     ]
     return table("tokens", "token | may | project | made on | state", cells)

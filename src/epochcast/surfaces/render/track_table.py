@@ -24,7 +24,7 @@ from epochcast.units import show_dollars, show_seconds
 MOST_CHANGES = 10
 
 
-def track(logs: Sequence[TrackedLog], whole: Sweep | None = None) -> RenderableType:
+def track(logs: Sequence[TrackedLog], runs_as_sweep: Sweep | None = None) -> RenderableType:
     """One row per log, then cost, early stopping and moves of each, then notes."""
     names = _names([log.log for log in logs])
     rows = [_row(name, log.standing) for name, log in zip(names, logs, strict=True)]
@@ -37,8 +37,8 @@ def track(logs: Sequence[TrackedLog], whole: Sweep | None = None) -> RenderableT
         notes += [note if is_alone else note.of(name) for note in _notes(log)]
         if log.moves:
             pieces.append(_moves(log.moves))
-    if whole is not None:
-        pieces.append(Text(_sweep_text(whole), style="bold"))
+    if runs_as_sweep is not None:
+        pieces.append(Text(_sweep_text(runs_as_sweep), style="bold"))
     return Group(*pieces, Notes(tuple(notes)))
 
 
@@ -50,7 +50,7 @@ BAR_COLUMNS = 24
 NAME_COLUMNS = 24
 
 
-def track_live(logs: Sequence[TrackedLog], whole: Sweep | None, waiting: Sequence[str]) -> RenderableType:
+def track_live(logs: Sequence[TrackedLog], runs_as_sweep: Sweep | None, waiting: Sequence[str]) -> RenderableType:
     """A bar per log, when it ends and what changed; drawn again and again in the same place."""
     names = _names([log.log for log in logs])
     width = min(NAME_COLUMNS, max(map(len, names), default=0))
@@ -60,8 +60,8 @@ def track_live(logs: Sequence[TrackedLog], whole: Sweep | None, waiting: Sequenc
         if len(logs) <= MOST_IN_FULL or log.standing.drift is not None:
             pieces += [Text(f"  {line}") for line in _live_lines(log.standing)]
     pieces += [Text(f"{name}  waiting for lines that report training", style="dim") for name in _names(waiting)]
-    if whole is not None:
-        pieces.append(Text(_sweep_text(whole), style="bold"))
+    if runs_as_sweep is not None:
+        pieces.append(Text(_sweep_text(runs_as_sweep), style="bold"))
     return Group(*pieces)
 
 
@@ -121,7 +121,7 @@ def _notes(log: TrackedLog) -> Iterator[Note]:
     """What is behind the row."""
     standing = log.standing
     if standing.step > standing.total_steps:
-        beyond = f"The log is beyond the total of {standing.total_steps:,.10g} steps ({standing.total_told_by})."
+        beyond = f"The log is beyond the total of {standing.total_steps:,.10g} steps ({standing.total_source})."
         yield Note(beyond, Importance.NOT_AS_ASKED)
     if not standing.is_done:
         yield from _silence(standing)
@@ -133,7 +133,7 @@ def _notes(log: TrackedLog) -> Iterator[Note]:
         yield Note(f"rank {drift.rank}: {_change_text(drift)}", Importance.LIMIT)
     if standing.is_total_inferred:
         yield Note(
-            f"Total inferred: {standing.total_told_by}. Set another with --total.",
+            f"Total inferred: {standing.total_source}. Set another with --total.",
             Importance.EVIDENCE,
             many="{count} totals are inferred: {names}. Set another with --total.",
         )
@@ -161,9 +161,9 @@ def _time_beside_steps(standing: Standing) -> Iterator[Note]:
         yield Note(f"restarted {times}, {show_seconds(standing.down_seconds)} between attempts")
     if not standing.is_done:
         beside = ((standing.pause_seconds, _PAUSES), (standing.interruption_seconds, _INTERRUPTIONS))
-        for seconds, what in beside:
+        for seconds, activity in beside:
             if seconds:
-                yield Note(f"{show_seconds(seconds)} of the remaining time is for {what}")
+                yield Note(f"{show_seconds(seconds)} of the remaining time is for {activity}")
 
 
 def _silence(standing: Standing) -> Iterator[Note]:
@@ -171,9 +171,9 @@ def _silence(standing: Standing) -> Iterator[Note]:
     seen_at = standing.seen_at or datetime.now().astimezone()
     silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
     if silent_seconds > standing.remaining_seconds.high:
-        said = f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: the run has finished or stopped"
+        sentence = f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: the run has finished or stopped"
         many = "{count} logs are silent, their runs have finished or stopped: {names}"
-        yield Note(said, Importance.NOT_AS_ASKED, many=many)
+        yield Note(sentence, Importance.NOT_AS_ASKED, many=many)
 
 
 def _expected(log: TrackedLog) -> Iterator[Note]:
@@ -182,8 +182,8 @@ def _expected(log: TrackedLog) -> Iterator[Note]:
     if log.past is not None:
         yield Note(log.past.told, Importance.EVIDENCE)
     if standing.against_forecast is not None and standing.forecast_step_seconds is not None:
-        said = show_seconds(standing.forecast_step_seconds.mid)
-        yield Note(f"steps take {standing.against_forecast:.2f} times the forecast ({said})", Importance.EVIDENCE)
+        expected = show_seconds(standing.forecast_step_seconds.mid)
+        yield Note(f"steps take {standing.against_forecast:.2f} times the forecast ({expected})", Importance.EVIDENCE)
 
 
 def _stopping_text(watch: EarlyStopping) -> str:
@@ -231,10 +231,10 @@ def _moves(moves: Sequence[Move]) -> RenderableType:
     return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper", drop=("global batch",))
 
 
-def _sweep_text(whole: Sweep) -> str:
-    left = whole.remaining_seconds
+def _sweep_text(sweep: Sweep) -> str:
+    left = sweep.remaining_seconds
     return (
-        f"sweep: {whole.fraction:.1%} of {whole.trials} runs ({whole.done} done, {whole.running} running), "
+        f"sweep: {sweep.fraction:.1%} of {sweep.trials} runs ({sweep.done} done, {sweep.running} running), "
         f"{show_seconds(left.mid)} to go ({show_seconds(left.low)} … {show_seconds(left.high)})"
     )
 

@@ -58,10 +58,10 @@ class Access:
     async def caller(self, request: Request, scope: str) -> Caller:
         """Who asks, if they may; otherwise a `Problem`."""
         self.check_page(request)
-        found = await self._identified(request)
-        if scope not in found.scopes:
+        caller = await self._identified(request)
+        if scope not in caller.scopes:
             raise Problem(HTTPStatus.FORBIDDEN, f"this token may not {scope}")
-        return found
+        return caller
 
     async def _identified(self, request: Request) -> Caller:
         secret = secret_of(request)
@@ -80,11 +80,11 @@ class Access:
         looked_up = self._known.get(digest)
         if looked_up is not None and now - looked_up[0] < KNOWN_SECONDS:
             return looked_up[1]
-        found = await run_in_threadpool(find_token, self.store, secret)
+        token = await run_in_threadpool(find_token, self.store, secret)
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        self._known[digest] = now, found
-        return found
+        self._known[digest] = now, token
+        return token
 
     def _check_name(self, request: Request) -> None:
         """Refuse a page of another site whose name leads to this address (DNS rebinding)."""

@@ -26,29 +26,29 @@ class AnswerCache:
     workers: Workers
     seconds: float
     metrics: Metrics
-    _kept: "OrderedDict[bytes, tuple[float, bytes]]" = field(default_factory=OrderedDict)
-    _kept_bytes: int = 0
+    _answers: "OrderedDict[bytes, tuple[float, bytes]]" = field(default_factory=OrderedDict)
+    _answer_bytes: int = 0
     _under_way: "dict[bytes, asyncio.Task[bytes]]" = field(default_factory=dict)
 
-    async def answer(self, verb: str, asked: Any, project: str | None, seconds: float | None = None) -> bytes:
+    async def answer(self, verb: str, options: Any, project: str | None, seconds: float | None = None) -> bytes:
         """The JSON text that answers a question; `seconds` is how long it may take, where not as usual."""
-        if not isinstance(asked, Mapping):
-            raise BadInput(f"a {verb} is asked with an object of options, got {type(asked).__name__}")
-        question = {**asked, PROJECT: project or ""}
+        if not isinstance(options, Mapping):
+            raise BadInput(f"a {verb} is asked with an object of options, got {type(options).__name__}")
+        question = {**options, PROJECT: project or ""}
         key = json.dumps([verb, question], sort_keys=True).encode()
-        found = self._kept.get(key)
-        if found is not None and time.monotonic() - found[0] < KEPT_SECONDS:
-            self._kept.move_to_end(key)
+        answer = self._answers.get(key)
+        if answer is not None and time.monotonic() - answer[0] < KEPT_SECONDS:
+            self._answers.move_to_end(key)
             self.metrics.answers.labels(verb, "kept").inc()
-            return found[1]
+            return answer[1]
         task = self._under_way.get(key)
         if task is None:
-            task = asyncio.create_task(self._made(verb, question, key, seconds or self.seconds))
+            task = asyncio.create_task(self._computed(verb, question, key, seconds or self.seconds))
             self._under_way[key] = task
             task.add_done_callback(lambda _: self._forget(key))
         return await asyncio.shield(task)
 
-    async def _made(self, verb: str, question: Mapping[str, Any], key: bytes, seconds: float) -> bytes:
+    async def _computed(self, verb: str, question: Mapping[str, Any], key: bytes, seconds: float) -> bytes:
         content = await self.workers.ask(verb, question, seconds)
         self.metrics.answers.labels(verb, "made").inc()
         self._keep(key, content)
@@ -58,10 +58,10 @@ class AnswerCache:
         self._under_way.pop(key, None)
 
     def _keep(self, key: bytes, content: bytes) -> None:
-        if key in self._kept:
-            self._kept_bytes -= len(key) + len(self._kept.pop(key)[1])
-        self._kept[key] = time.monotonic(), content
-        self._kept_bytes += len(key) + len(content)
-        while self._kept_bytes > MOST_KEPT_BYTES:
-            old, (_, gone) = self._kept.popitem(last=False)
-            self._kept_bytes -= len(old) + len(gone)
+        if key in self._answers:
+            self._answer_bytes -= len(key) + len(self._answers.pop(key)[1])
+        self._answers[key] = time.monotonic(), content
+        self._answer_bytes += len(key) + len(content)
+        while self._answer_bytes > MOST_KEPT_BYTES:
+            old, (_, gone) = self._answers.popitem(last=False)
+            self._answer_bytes -= len(old) + len(gone)

@@ -46,14 +46,14 @@ class Verb:
     def options(self) -> dict[str, Option]:
         """All that may be asked, by name."""
         place = PLACE_OPTIONS if self.has_place else ()
-        own = () if self.request is None else options_of(self.request)
-        return _offered((*JOB_OPTIONS, *place, *own, *((DRAW,) if self.draws else ())))
+        of_request = () if self.request is None else options_of(self.request)
+        return _offered((*JOB_OPTIONS, *place, *of_request, *((DRAW,) if self.draws else ())))
 
-    def read(self, asked: object) -> dict[str, Any]:
+    def read(self, question: object) -> dict[str, Any]:
         """The options of a request, checked; text is read as the command line reads it."""
-        if not isinstance(asked, Mapping):
-            raise BadInput(f"a {self.name} is asked with an object of options, got {type(asked).__name__}")
-        options = read_options(asked, self.options)
+        if not isinstance(question, Mapping):
+            raise BadInput(f"a {self.name} is asked with an object of options, got {type(question).__name__}")
+        options = read_options(question, self.options)
         if "model" not in options:
             raise BadInput(f"a {self.name} needs a model: a name of /api/v1/models, or an upload")
         check_plain(options)
@@ -66,10 +66,10 @@ class Verb:
         return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
 
 
-def read_options(asked: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
+def read_options(question: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
     """The values of a request, checked; text is read as the command line reads it. Null is an option not given."""
-    check_names(map(str, asked), options)
-    return {name: options[name].read(value) for name, value in asked.items() if value is not None}
+    check_names(map(str, question), options)
+    return {name: options[name].read(value) for name, value in question.items() if value is not None}
 
 
 def diff_schema() -> dict[str, Any]:

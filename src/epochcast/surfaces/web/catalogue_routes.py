@@ -1,14 +1,14 @@
 """Routes of the catalogues, and of the server itself: health, readiness, counts."""
 
-from dataclasses import asdict
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from sqlalchemy import false, func, select
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
+from epochcast.base.record import plain
 from epochcast.errors import EpochcastError
 from epochcast.observe.store.database_tables import notices, runs
 from epochcast.surfaces.web.api_verbs import VERBS
@@ -28,7 +28,7 @@ async def models(caller: Reader, search: Annotated[str, Query(max_length=100)] =
 
     wanted = search.casefold()
     rows = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
-    rows += [{"name": name, "title": f"{one.parameters:,} parameters"} for name, one in HUB.items()]
+    rows += [{"name": name, "title": f"{hub_model.parameters:,} parameters"} for name, hub_model in HUB.items()]
     return JSONResponse({"models": [row for row in rows if wanted in f"{row['name']} {row['title']}".casefold()]})
 
 
@@ -37,7 +37,7 @@ async def devices(caller: Reader) -> Response:
     """All of the catalogue."""
     from epochcast.hardware.catalogue import devices as all_devices
 
-    return JSONResponse({"devices": [_plain(asdict(row)) for row in all_devices()]})
+    return JSONResponse({"devices": [plain(row) for row in all_devices()]})
 
 
 @router.get("/datasets", summary="Data sets and their numbers of samples.", responses=problems())
@@ -45,7 +45,7 @@ async def datasets(caller: Reader) -> Response:
     """All of the catalogue."""
     from epochcast.describe.datasets import datasets as all_datasets
 
-    return JSONResponse({"datasets": [_plain(asdict(row)) for row in all_datasets()]})
+    return JSONResponse({"datasets": [plain(row) for row in all_datasets()]})
 
 
 @router.get("/instances", summary="Machines that can be rented, with prices.", responses=problems())
@@ -58,7 +58,7 @@ async def instances(
     from epochcast.hardware.machines import instances as all_instances
 
     listed = all_instances()
-    page = [_plain(asdict(row)) for row in listed[after : after + most]]
+    page = [{**plain(row), "price_cells": row.price_cells} for row in listed[after : after + most]]
     return JSONResponse({"instances": page, "next": after + most if after + most < len(listed) else None})
 
 
@@ -68,7 +68,7 @@ async def options(caller: Reader, verb: str) -> Response:
     if verb not in VERBS:
         return problem(HTTPStatus.NOT_FOUND, f"no verb called {verb[:50]!r}; known: {', '.join(VERBS)}")
     schema = VERBS[verb].schema()["properties"]
-    listed = [{"name": name, "group": one.group, **schema[name]} for name, one in VERBS[verb].options.items()]
+    listed = [{"name": name, "group": option.group, **schema[name]} for name, option in VERBS[verb].options.items()]
     return JSONResponse({"verb": verb, "options": listed})
 
 
@@ -117,12 +117,3 @@ async def metrics(running: State, caller: Reader) -> Response:
     running.metrics.waiting.set(running.workers.waiting)
     running.metrics.streams.set(running.live.count)
     return Response(running.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
-def _plain(value: Any) -> Any:
-    """With names of mappings as text, and dates as they are written."""
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -16,7 +16,7 @@ from epochcast.observe.store.store_opening import open_store
 from epochcast.observe.store.store_rows import RunPlace
 from epochcast.predict.forecast.job import Job
 from epochcast.schedule.queue_file import queue_of
-from epochcast.schedule.stored_queue import keep_queue
+from epochcast.schedule.stored_queue import save_queue
 
 EVERY_STEPS = 50
 # Past this many reports a run reports in larger steps.
@@ -85,7 +85,7 @@ def fill(database: str) -> None:
     with open_store(database) as store:
         for number, story in enumerate(reversed(STORIES)):
             _tell(store, story, Random(number))
-        keep_queue(store, "night", queue_of(QUEUE, Path(database).parent))
+        save_queue(store, "night", queue_of(QUEUE, Path(database).parent))
 
 
 def _tell(store: Store, story: Story, random: Random) -> None:

@@ -46,28 +46,28 @@ async def evidence(
     """The nearest by network, device and precision, and a sentence that says what they are."""
     nearest = nearest_runs(model, device, precision, mode)
     return JSONResponse(
-        {"sentence": _sentence(model, device, nearest), "nearest": [asdict(one) for one in nearest[:SHOWN]]}
+        {"sentence": _sentence(model, device, nearest), "nearest": [asdict(run) for run in nearest[:SHOWN]]}
     )
 
 
 def nearest_runs(model: str, device: str, precision: str, mode: str = "training") -> list[Measured]:
     """Measured runs that are like a job, the most like it first; none where nothing is."""
     family = _family(model)
-    scored = [(_likeness(one, model, family, device, precision, mode), one) for one in measured()]
+    scored = [(_likeness(run, model, family, device, precision, mode), run) for run in measured()]
     near = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], abs(pair[1].error)))
-    return [one for _, one in near]
+    return [run for _, run in near]
 
 
-def _likeness(one: Measured, model: str, family: str, device: str, precision: str, mode: str) -> int:
-    same_network = 4 * (one.model.casefold() == model.casefold()) or 2 * (one.family == family)
-    same_device = 3 * (one.device == device) or (one.device.partition("-")[0] == device.partition("-")[0])
+def _likeness(run: Measured, model: str, family: str, device: str, precision: str, mode: str) -> int:
+    same_network = 4 * (run.model.casefold() == model.casefold()) or 2 * (run.family == family)
+    same_device = 3 * (run.device == device) or (run.device.partition("-")[0] == device.partition("-")[0])
     if not same_network and not same_device:
         return 0
-    return 10 * same_network + 10 * same_device + 5 * (one.precision == precision) + 3 * (one.mode == mode)
+    return 10 * same_network + 10 * same_device + 5 * (run.precision == precision) + 3 * (run.mode == mode)
 
 
 def _family(model: str) -> str:
-    return next((one.family for one in measured() if one.model.casefold() == model.casefold()), model.casefold())
+    return next((run.family for run in measured() if run.model.casefold() == model.casefold()), model.casefold())
 
 
 def _sentence(model: str, device: str, nearest: list[Measured]) -> str:
@@ -75,10 +75,10 @@ def _sentence(model: str, device: str, nearest: list[Measured]) -> str:
         return (
             f"Nobody measured {model} or anything on {device} that is known here: the interval is wide for that reason."
         )
-    exact = [one for one in nearest if one.device == device and one.model.casefold() == model.casefold()]
+    exact = [run for run in nearest if run.device == device and run.model.casefold() == model.casefold()]
     if exact:
         return f"{model} was measured on {device}. When our model had not seen its family, it was this far off:"
-    if any(one.device == device for one in nearest):
+    if any(run.device == device for run in nearest):
         return f"{model} was not measured on {device}; these come nearest, with our errors when they were left out:"
     return f"Nothing was measured on {device}; these networks were measured elsewhere, with our errors when left out:"
 
@@ -107,5 +107,5 @@ def measured() -> tuple[Measured, ...]:
 @remembered(1)
 def glance() -> dict[str, Any]:
     """The table of errors by format, class of GPU and kind of network."""
-    found: dict[str, Any] = json.loads(GLANCE.read_text(encoding="utf-8"))
-    return found
+    figures: dict[str, Any] = json.loads(GLANCE.read_text(encoding="utf-8"))
+    return figures

@@ -34,10 +34,10 @@ def main() -> None:
     """Follow until the parent ends. Database and webhooks come by standard input, where nobody else reads them."""
     end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    told = json.loads(sys.stdin.readline())
+    settings = json.loads(sys.stdin.readline())
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    holder, urls = str(told["holder"]), [str(url) for url in told["webhooks"]]
-    with open_store(told["database"]) as store:
+    holder, urls = str(settings["holder"]), [str(url) for url in settings["webhooks"]]
+    with open_store(settings["database"]) as store:
         try:
             follow(store, holder, urls)
         finally:

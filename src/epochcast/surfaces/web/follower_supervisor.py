@@ -42,7 +42,7 @@ class FollowerSupervisor:
             await self.process.wait()
 
     async def _keep(self) -> None:
-        told = json.dumps({"database": self.database, "holder": self.holder, "webhooks": list(self.webhooks)})
+        settings = json.dumps({"database": self.database, "holder": self.holder, "webhooks": list(self.webhooks)})
         while True:
             self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "epochcast.surfaces.web.follower_process", str(os.getpid())),
@@ -51,7 +51,7 @@ class FollowerSupervisor:
             )
             assert self.process.stdin is not None
             with suppress(ConnectionError):
-                self.process.stdin.write(told.encode() + b"\n")
+                self.process.stdin.write(settings.encode() + b"\n")
                 await self.process.stdin.drain()
                 self.process.stdin.close()
             code = await self.process.wait()

@@ -60,7 +60,7 @@ class FormGroup:
 
 def flags() -> dict[str, str]:
     """How the command line spells options, by their names."""
-    return {name: one.command_flag for name, one in VERBS["forecast"].options.items() if name != DRAW.name}
+    return {name: option.command_flag for name, option in VERBS["forecast"].options.items() if name != DRAW.name}
 
 
 def main_fields() -> tuple[FormField, ...]:
@@ -71,51 +71,53 @@ def main_fields() -> tuple[FormField, ...]:
 
 def more_groups() -> tuple[FormGroup, ...]:
     """Everything else, by what it is about."""
-    rest = [one for name, one in VERBS["forecast"].options.items() if name not in MAIN and name != DRAW.name]
-    grouped = [FormGroup(title, _fields([one for one in rest if one.group == key])) for key, title in GROUPS.items()]
+    rest = [option for name, option in VERBS["forecast"].options.items() if name not in MAIN and name != DRAW.name]
+    grouped = [
+        FormGroup(title, _fields([option for option in rest if option.group == key])) for key, title in GROUPS.items()
+    ]
     return tuple(group for group in grouped if group.fields)
 
 
 def _fields(options: Sequence[Option]) -> tuple[FormField, ...]:
-    return tuple(_field(one, one.name.replace("_", " ")) for one in options if one.flag is not None)
+    return tuple(_field(option, option.name.replace("_", " ")) for option in options if option.flag is not None)
 
 
-def _field(one: Option, label: str) -> FormField:
-    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(one.name, HINTS.get(one.name, one.help))
-    name = Markup('<label for="{}">{}</label>').format(f"option-{one.name}", label)
-    return FormField(one.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(one), hint))
+def _field(option: Option, label: str) -> FormField:
+    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(option.name, HINTS.get(option.name, option.help))
+    name = Markup('<label for="{}">{}</label>').format(f"option-{option.name}", label)
+    return FormField(option.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(option), hint))
 
 
-def _input(one: Option) -> Markup:
+def _input(option: Option) -> Markup:
     common = Markup('id="option-{0}" name="{0}" data-option="{0}" data-kind="{1}" aria-describedby="hint-{0}"').format(
-        one.name, _kind(one)
+        option.name, _kind(option)
     )
-    choices = _CHOICES.get(one.name)
+    choices = _CHOICES.get(option.name)
     if choices is not None:
         listed = Markup("").join(Markup("<option>{}</option>").format(choice) for choice in ("", *choices()))
         return Markup("<select {}>{}</select>").format(common, listed)
-    if one.type is bool and not one.words:
-        checked = Markup(" checked") if one.default else Markup("")
+    if option.type is bool and not option.words:
+        checked = Markup(" checked") if option.default else Markup("")
         return Markup('<input type="checkbox" {}{}>').format(common, checked)
-    names = Markup(' list="{}" spellcheck="false"').format(LISTS[one.name]) if one.name in LISTS else Markup("")
-    plain = "" if one.default in (None, (), False) else str(one.default)
+    names = Markup(' list="{}" spellcheck="false"').format(LISTS[option.name]) if option.name in LISTS else Markup("")
+    plain = "" if option.default in (None, (), False) else str(option.default)
     text = Markup('<input type="text" {}{} placeholder="{}" maxlength="2000">').format(common, names, plain)
-    if one.name not in SLIDERS:
+    if option.name not in SLIDERS:
         return text
     number = Markup('<input type="number" {} min="1" placeholder="{}">').format(common, plain)
     slider = Markup(
         '<input type="range" min="0" max="{}" step="1" value="0" data-for="option-{}" data-scale="log2" '
         'aria-label="{}">'
-    ).format(SLIDERS[one.name], one.name, f"{one.name}, by factors of two")
+    ).format(SLIDERS[option.name], option.name, f"{option.name}, by factors of two")
     return Markup('<div class="row">{}{}</div>').format(slider, number)
 
 
-def _kind(one: Option) -> str:
-    if one.type is int:
+def _kind(option: Option) -> str:
+    if option.type is int:
         return "integer"
-    if one.type is float:
-        return "text" if one.unit == "seconds" else "number"  # a time is read with its unit
-    return "list" if one.type == tuple[str, ...] else "text"
+    if option.type is float:
+        return "text" if option.unit == "seconds" else "number"  # a time is read with its unit
+    return "list" if option.type == tuple[str, ...] else "text"
 
 
 def devices() -> list[str]:

@@ -24,25 +24,29 @@ class Metrics:
     webhooks: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
-        own = self.registry
+        registry = self.registry
         self.requests = Counter(
-            "epochcast_requests", "Requests by route and status.", ["route", "status"], registry=own
+            "epochcast_requests", "Requests by route and status.", ["route", "status"], registry=registry
         )
         self.request_seconds = Histogram(
             "epochcast_request_seconds",
             "Seconds until a request is answered.",
             ["route"],
             buckets=SECONDS,
-            registry=own,
+            registry=registry,
         )
-        self.answers = Counter("epochcast_answers", "Answers by verb, made or kept.", ["verb", "source"], registry=own)
-        self.observations = Counter("epochcast_observations", "Reports of running jobs that were kept.", registry=own)
-        self.events = Counter("epochcast_events", "Events sent to listeners.", registry=own)
-        self.waiting = Gauge("epochcast_questions_waiting", "Questions without a worker.", registry=own)
-        self.streams = Gauge("epochcast_streams", "Listeners to live events.", registry=own)
-        self.runs = Gauge("epochcast_runs", "Runs of the store by state.", ["state"], registry=own)
+        self.answers = Counter(
+            "epochcast_answers", "Answers by verb, made or kept.", ["verb", "source"], registry=registry
+        )
+        self.observations = Counter(
+            "epochcast_observations", "Reports of running jobs that were kept.", registry=registry
+        )
+        self.events = Counter("epochcast_events", "Events sent to listeners.", registry=registry)
+        self.waiting = Gauge("epochcast_questions_waiting", "Questions without a worker.", registry=registry)
+        self.streams = Gauge("epochcast_streams", "Listeners to live events.", registry=registry)
+        self.runs = Gauge("epochcast_runs", "Runs of the store by state.", ["state"], registry=registry)
         self.webhooks = Gauge(
-            "epochcast_webhooks", "Messages to webhooks: waiting, sent, given up.", ["state"], registry=own
+            "epochcast_webhooks", "Messages to webhooks: waiting, sent, given up.", ["state"], registry=registry
         )
 
     def text(self) -> bytes:

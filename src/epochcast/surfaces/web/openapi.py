@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from epochcast.base.record import Record
 from epochcast.surfaces.web.problems import MEDIA_TYPE
 
 _PROBLEM = {
@@ -44,20 +43,11 @@ def file_request() -> dict[str, Any]:
 
 def with_answers(document: dict[str, Any]) -> dict[str, Any]:
     """The OpenAPI document with the schema of what each verb answers; made when somebody asks for the document."""
-    from epochcast import api
+    from epochcast.surfaces.answer_schemas import answer_schema
 
-    answers: Mapping[str, type] = {
-        "forecast": api.Forecast,
-        "advise": api.Advice,
-        "scaling": api.Scaling,
-        "plan": api.Plan,
-        "inspect": api.Inspection,
-        "diff": api.Diff,
-    }
-    for verb, answer in answers.items():
-        if issubclass(answer, Record):
-            content = document["paths"][f"/api/v1/{verb}"]["post"]["responses"]["200"]["content"]
-            content["application/json"]["schema"] = _inlined(answer.json_schema())
+    for verb in ("forecast", "advise", "scaling", "plan", "inspect", "diff"):
+        content = document["paths"][f"/api/v1/{verb}"]["post"]["responses"]["200"]["content"]
+        content["application/json"]["schema"] = _inlined(answer_schema(verb))
     return document
 
 
@@ -74,5 +64,5 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
             return inlined(definitions[part["$ref"].removeprefix("#/$defs/")])
         return {key: inlined(value) for key, value in part.items() if key != "$defs"}
 
-    whole: dict[str, Any] = inlined(schema)
-    return whole
+    answer: dict[str, Any] = inlined(schema)
+    return answer

@@ -42,10 +42,10 @@ _environment = Environment(
 
 def page(request: Request, running: Running, template: str, caller: Caller | None, **values: Any) -> Response:
     """A page from its template."""
-    here = next((path for path, _ in reversed(PAGES) if request.url.path.startswith(path) and path != "/"), "/")
+    section = next((path for path, _ in reversed(PAGES) if request.url.path.startswith(path) and path != "/"), "/")
     text = _environment.get_template(template).render(
         pages=PAGES,
-        here=here if caller else None,
+        here=section if caller else None,
         version=__version__,
         is_demo=running.settings.is_demo,
         can_log_out=caller is not None and COOKIE in request.cookies,
@@ -88,9 +88,9 @@ async def runs_page(request: Request, running: State) -> Response:
     if caller is None:
         return to_login(request)
     wanted = RunFilter(project=caller.project, most=PAGE_RUNS + 1)
-    found = await run_in_threadpool(running.store.runs, wanted)
-    listed = [shown(run) for run in found[:PAGE_RUNS]]
-    first = {"runs": listed, "next": found[PAGE_RUNS - 1].id if len(found) > PAGE_RUNS else None}
+    rows = await run_in_threadpool(running.store.runs, wanted)
+    listed = [shown(run) for run in rows[:PAGE_RUNS]]
+    first = {"runs": listed, "next": rows[PAGE_RUNS - 1].id if len(rows) > PAGE_RUNS else None}
     address = str(request.base_url).rstrip("/")
     return page(request, running, "runs.html", caller, runs=listed, runs_json=embedded(first), address=address)
 
@@ -172,13 +172,13 @@ async def log_out(request: Request, running: State) -> Response:
 @router.get("/static/{name}")
 async def static(name: str) -> Response:
     """Scripts, styles and pictures of the pages; names of files that are there, nothing else."""
-    found = _static().get(name)
-    if found is None and name == "vega.js":
-        found = await run_in_threadpool(_vega)
-    if found is None:
+    file = _static().get(name)
+    if file is None and name == "vega.js":
+        file = await run_in_threadpool(_vega)
+    if file is None:
         raise Problem(HTTPStatus.NOT_FOUND, f"no file called {name[:100]!r}")
     kind = _TYPES.get(Path(name).suffix, "text/plain")
-    return Response(found, media_type=kind, headers={"Cache-Control": "public, max-age=600, stale-while-revalidate=60"})
+    return Response(file, media_type=kind, headers={"Cache-Control": "public, max-age=600, stale-while-revalidate=60"})
 
 
 @remembered(1)

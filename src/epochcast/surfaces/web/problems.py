@@ -48,7 +48,7 @@ def status_of(error: EpochcastError) -> int:
     return HTTPStatus.NOT_IMPLEMENTED if isinstance(error, MissingExtra) else HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-def told(error: EpochcastError) -> str:
+def error_text(error: EpochcastError) -> str:
     """The error and its notes in one text."""
     notes = (" ".join(str(note).split()) for note in getattr(error, "__notes__", ()))
     return "; ".join([" ".join(str(error).split()), *notes])
@@ -62,7 +62,7 @@ def answer_to(error: Exception) -> Response:
         case EpochcastError():
             status = status_of(error)
             retry = {"Retry-After": str(RETRY_SECONDS)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-            return problem(status, told(error), retry)
+            return problem(status, error_text(error), retry)
         case RequestValidationError():
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, _validation(error))
         case HTTPException():

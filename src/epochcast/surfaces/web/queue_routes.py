@@ -76,8 +76,8 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
     """What `epochcast schedule plan --run NAME --json` prints."""
     if name not in await names_of(running, caller):
         raise Problem(HTTPStatus.NOT_FOUND, f"no queue called {name[:200]!r}")
-    asked = {"name": name, "database": running.store.url}
-    return json_text(await running.workers.ask("queue", asked, running.settings.limits.plan_seconds))
+    question = {"name": name, "database": running.store.url}
+    return json_text(await running.workers.ask("queue", question, running.settings.limits.plan_seconds))
 
 
 @router.post(
@@ -88,9 +88,11 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
 )
 async def plan(request: Request, running: State, caller: Reader) -> Response:
     """The body is a queue file as JSON, with options beside its keys; times count from now."""
-    asked = await json_body(request, running.settings.limits.request_bytes)
+    question = await json_body(request, running.settings.limits.request_bytes)
     return json_text(
-        await running.answers.answer("schedule", {"queue": asked}, caller.project, running.settings.limits.plan_seconds)
+        await running.answers.answer(
+            "schedule", {"queue": question}, caller.project, running.settings.limits.plan_seconds
+        )
     )
 
 
@@ -102,7 +104,9 @@ async def plan(request: Request, running: State, caller: Reader) -> Response:
 )
 async def simulate(request: Request, running: State, caller: Reader) -> Response:
     """The body is a workload as JSON, with options beside its keys."""
-    asked = await json_body(request, running.settings.limits.request_bytes)
+    question = await json_body(request, running.settings.limits.request_bytes)
     return json_text(
-        await running.answers.answer("simulate", {"queue": asked}, caller.project, running.settings.limits.plan_seconds)
+        await running.answers.answer(
+            "simulate", {"queue": question}, caller.project, running.settings.limits.plan_seconds
+        )
     )

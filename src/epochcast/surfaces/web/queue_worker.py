@@ -17,33 +17,33 @@ DRAWS = 39
 _NOT_HERE = ("command", "folder", "log", "env", "checkpoint_folder", "job")
 
 
-def kept_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
+def kept_queue(question: Mapping[str, Any]) -> dict[str, Any]:
     """A queue of the store as it would go on from now."""
     from epochcast.observe.store.store_opening import open_store
-    from epochcast.queues import kept_view
+    from epochcast.queues import stored_view
     from epochcast.schedule.schedule_request import ScheduleRequest
 
-    with open_store(asked["database"]) as store:
-        view = kept_view(store, str(asked["name"]), datetime.now().astimezone())
+    with open_store(question["database"]) as store:
+        view = stored_view(store, str(question["name"]), datetime.now().astimezone())
     return view.timetable(ScheduleRequest(draws=DRAWS)).as_dict()
 
 
-def sent_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
+def sent_queue(question: Mapping[str, Any]) -> dict[str, Any]:
     """A queue that was sent, from now on; the options of a `ScheduleRequest` are keys beside its own."""
     from epochcast.schedule.schedule_request import ScheduleRequest
 
-    document, options = _split(asked.get("queue"), ScheduleRequest)
+    document, options = _split(question.get("queue"), ScheduleRequest)
     request = ScheduleRequest(**{"draws": DRAWS, **options})
     at = request.at or datetime.now().astimezone()
     return _read(document, at).view(at, request.error).timetable(request).as_dict()
 
 
-def simulated(asked: Mapping[str, Any]) -> dict[str, Any]:
+def simulated(question: Mapping[str, Any]) -> dict[str, Any]:
     """A workload under policies; the options of a `SimulationRequest` are keys beside its own."""
     from epochcast.schedule.policy_comparison import compare_policies
     from epochcast.schedule.schedule_request import SimulationRequest
 
-    document, options = _split(asked.get("queue"), SimulationRequest)
+    document, options = _split(question.get("queue"), SimulationRequest)
     request = SimulationRequest(**options)
     read = _read(document, datetime.now().astimezone())
     return compare_policies(read.workload, request, read.rules).as_dict()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from epochcast.errors import BadInput
-from epochcast.observe.recording.opened_runs import Beginning, begin, found_or_made
+from epochcast.observe.recording.opened_runs import Beginning, begin, find_or_make
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.store_sink import late_seconds, report_of, state_of
 from epochcast.observe.runs.report import Report
@@ -66,68 +66,68 @@ class _Gone(Exception):
 class AttemptRuns:
     """Runs of attempts, as they were found. One thread at a time uses it: the one that writes."""
 
-    _kept: dict[Key, _Known] = field(default_factory=dict)
+    _runs: dict[Key, _Known] = field(default_factory=dict)
 
     def get(self, key: Key) -> _Known | None:
         """What is remembered."""
-        return self._kept.get(key)
+        return self._runs.get(key)
 
-    def put(self, found: Mapping[Key, _Known]) -> None:
+    def put(self, runs: Mapping[Key, _Known]) -> None:
         """Remember what a transaction has kept."""
-        if len(self._kept) + len(found) > MOST_KNOWN:
-            self._kept.clear()
-        self._kept.update(found)
+        if len(self._runs) + len(runs) > MOST_KNOWN:
+            self._runs.clear()
+        self._runs.update(runs)
 
     def forget(self, run_ids: set[int]) -> None:
         """These runs are gone."""
-        self._kept = {key: known for key, known in self._kept.items() if known.run_id not in run_ids}
+        self._runs = {key: run for key, run in self._runs.items() if run.run_id not in run_ids}
 
 
-def keep_all(store: Store, known: AttemptRuns, arrivals: Sequence[ReportRequest]) -> list[StoredReports]:
+def keep_all(store: Store, attempt_runs: AttemptRuns, arrivals: Sequence[ReportRequest]) -> list[StoredReports]:
     """Keep a group of requests; back when all of it is on the disk."""
     for _ in range(ROUNDS):
         try:
-            here, found = store.written(lambda connection: _keep(connection, known, arrivals))
+            runs, opened = store.written(lambda connection: _keep(connection, attempt_runs, arrivals))
         except _Gone:
             continue
-        known.put(found)
-        return [StoredReports(here[one.key].name, len(one.rows)) for one in arrivals]
+        attempt_runs.put(opened)
+        return [StoredReports(runs[arrival.key].name, len(arrival.rows)) for arrival in arrivals]
     raise BadInput("runs of these reports are deleted while they are written")
 
 
 def _keep(
-    connection: Connection, known: AttemptRuns, arrivals: Sequence[ReportRequest]
+    connection: Connection, attempt_runs: AttemptRuns, arrivals: Sequence[ReportRequest]
 ) -> tuple[dict[Key, _Known], dict[Key, _Known]]:
     """The runs of all requests by their keys, and those of them that were not remembered."""
-    here = {one.key: run for one in arrivals if (run := known.get(one.key)) is not None}
-    remembered = {run.run_id for run in here.values()}
-    begun = list({one.key: one.beginning for one in arrivals if one.key not in here}.values())
-    runs = found_or_made(connection, begun) if begun else []
+    by_key = {arrival.key: run for arrival in arrivals if (run := attempt_runs.get(arrival.key)) is not None}
+    remembered = {run.run_id for run in by_key.values()}
+    begun = list({arrival.key: arrival.beginning for arrival in arrivals if arrival.key not in by_key}.values())
+    runs = find_or_make(connection, begun) if begun else []
     gone = remembered - lock_runs(connection, remembered | {opened.id for opened in runs})
     if gone:
-        known.forget(gone)
+        attempt_runs.forget(gone)
         raise _Gone
-    found: dict[Key, _Known] = {}
+    new: dict[Key, _Known] = {}
     if begun:
         begin(connection, begun, runs)
-        for one, opened in zip(begun, runs, strict=True):
-            key = one.start.job, one.start.attempt, one.project
-            found[key] = _Known(opened.id, opened.name, late_seconds(one.start, opened))
-    here |= found
-    _write(connection, arrivals, here)
-    return here, found
+        for beginning, opened in zip(begun, runs, strict=True):
+            key = beginning.start.job, beginning.start.attempt, beginning.project
+            new[key] = _Known(opened.id, opened.name, late_seconds(beginning.start, opened))
+    by_key |= new
+    _write(connection, arrivals, by_key)
+    return by_key, new
 
 
-def _write(connection: Connection, arrivals: Sequence[ReportRequest], here: Mapping[Key, _Known]) -> None:
+def _write(connection: Connection, arrivals: Sequence[ReportRequest], by_key: Mapping[Key, _Known]) -> None:
     """The reports, how far their runs are, and which of these have ended."""
     batches: dict[int, list[Report]] = {}
     ends: dict[tuple[int, int], tuple[str, float]] = {}
-    for one in arrivals:
-        run = here[one.key]
-        if one.rows:
-            batches.setdefault(run.run_id, []).extend(_by_clock_of_run(one.rows, run.late_seconds))
-        if one.end is not None:
-            ends[run.run_id, one.beginning.start.attempt] = one.end
+    for arrival in arrivals:
+        run = by_key[arrival.key]
+        if arrival.rows:
+            batches.setdefault(run.run_id, []).extend(_by_clock_of_run(arrival.rows, run.late_seconds))
+        if arrival.end is not None:
+            ends[run.run_id, arrival.beginning.start.attempt] = arrival.end
     now = time.time()
     ingest.insert(connection, batches, now)
     note_seen(connection, batches, now)

@@ -30,15 +30,15 @@ APART_SECONDS = 0.02
 @dataclass(slots=True)
 class _Waiting:
     arrival: ReportRequest
-    kept: "asyncio.Future[StoredReports]"
+    stored: "asyncio.Future[StoredReports]"
 
-    def settle(self, kept: StoredReports | Exception) -> None:
-        if self.kept.done():  # whoever asked has gone
+    def settle(self, outcome: StoredReports | Exception) -> None:
+        if self.stored.done():  # whoever asked has gone
             return
-        if isinstance(kept, Exception):
-            self.kept.set_exception(kept)
+        if isinstance(outcome, Exception):
+            self.stored.set_exception(outcome)
         else:
-            self.kept.set_result(kept)
+            self.stored.set_result(outcome)
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Ingest:
     """Takes reports from requests, writes them in groups."""
 
     store: Store
-    known: AttemptRuns = field(default_factory=AttemptRuns)
+    attempt_runs: AttemptRuns = field(default_factory=AttemptRuns)
     _waiting: list[_Waiting] = field(default_factory=list)
     _waiting_rows: int = 0
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -73,7 +73,7 @@ class Ingest:
         self._waiting.append(waiting)
         self._waiting_rows += len(arrival.rows)
         self._arrived.set()
-        return await waiting.kept
+        return await waiting.stored
 
     async def _write_all(self) -> None:
         while True:
@@ -85,29 +85,31 @@ class Ingest:
                 await asyncio.sleep(max(0.0, began + APART_SECONDS - time.monotonic()))
 
     def _next(self) -> list[_Waiting]:
-        rows, taken = 0, 0
-        while taken < len(self._waiting) and (rows == 0 or rows + len(self._waiting[taken].arrival.rows) <= MOST_ROWS):
-            rows += len(self._waiting[taken].arrival.rows)
-            taken += 1
-        group, self._waiting = self._waiting[:taken], self._waiting[taken:]
+        rows, count = 0, 0
+        while count < len(self._waiting) and (rows == 0 or rows + len(self._waiting[count].arrival.rows) <= MOST_ROWS):
+            rows += len(self._waiting[count].arrival.rows)
+            count += 1
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
         self._waiting_rows -= rows
         return group
 
     async def _write(self, group: Sequence[_Waiting]) -> None:
         try:
-            kept = await run_in_threadpool(keep_all, self.store, self.known, [one.arrival for one in group])
+            results = await run_in_threadpool(
+                keep_all, self.store, self.attempt_runs, [request.arrival for request in group]
+            )
         except EpochcastError as error:
             if len(group) > 1 and not isinstance(error, Unavailable):  # one that is refused must not take others along
-                for one in group:
-                    await self._write([one])
+                for request in group:
+                    await self._write([request])
                 return
             self._refuse(group, error)
         except Exception as error:
             self._refuse(group, error)
         else:
-            for waiting, stored in zip(group, kept, strict=True):
+            for waiting, stored in zip(group, results, strict=True):
                 waiting.settle(stored)
 
     def _refuse(self, group: Sequence[_Waiting], error: Exception) -> None:
-        for one in group:
-            one.settle(error)
+        for request in group:
+            request.settle(error)

@@ -14,8 +14,8 @@ from epochcast.units import show_bytes
 
 async def body(request: Request, most_bytes: int) -> bytes:
     """The whole body; refused as soon as it is known to be too large."""
-    told = request.headers.get("content-length", "")
-    if told.isdecimal() and int(told) > most_bytes:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most_bytes:
         raise _too_large(most_bytes)
     parts, size = [], 0
     async for part in request.stream():
@@ -26,11 +26,11 @@ async def body(request: Request, most_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def body_of(content: bytes, what: str = "the request") -> Any:
+def body_of(content: bytes, subject: str = "the request") -> Any:
     """The JSON value of a body."""
     if not content.strip():
-        raise BadInput(f"{what} has no content; JSON is needed")
-    return parse_json(content, what)
+        raise BadInput(f"{subject} has no content; JSON is needed")
+    return parse_json(content, subject)
 
 
 async def json_content(request: Request, most_bytes: int) -> bytes:

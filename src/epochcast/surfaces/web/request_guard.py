@@ -68,8 +68,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in given)]
+                names = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(header for header in _HEADERS if header[0] not in names)]
             await send(message)
 
         client = scope.get("client")

@@ -84,9 +84,9 @@ async def observe(request: Request, running: State, caller: Writer) -> Response:
         return arrival_in(body_of(content), caller.project, limits.observations)
 
     arrival = read() if len(content) <= READ_AT_ONCE_BYTES else await run_in_threadpool(read)
-    kept = await running.ingest.keep(arrival)
-    running.metrics.observations.inc(kept.rows)
-    return JSONResponse({"run": kept.run, "kept": kept.rows})
+    stored = await running.ingest.keep(arrival)
+    running.metrics.observations.inc(stored.rows)
+    return JSONResponse({"run": stored.run, "kept": stored.rows})
 
 
 @router.get("/runs", summary="Runs, the newest first.", responses=problems())
@@ -100,9 +100,9 @@ async def list_runs(
     most: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Response:
     """A page of runs; `next` begins the next one, null on the last."""
-    for one in state or ():
-        if one not in STATES:
-            raise UnknownName("state of a run", one, STATES)
+    for name in state or ():
+        if name not in STATES:
+            raise UnknownName("state of a run", name, STATES)
     wanted = RunFilter(
         states=tuple(state or ()),
         job_name=job,
@@ -111,9 +111,9 @@ async def list_runs(
         before_id=before,
         most=most + 1,
     )
-    found = await run_in_threadpool(running.store.runs, wanted)
-    page = found[:most]
-    return JSONResponse({"runs": [shown(run) for run in page], "next": page[-1].id if len(found) > most else None})
+    rows = await run_in_threadpool(running.store.runs, wanted)
+    page = rows[:most]
+    return JSONResponse({"runs": [shown(run) for run in page], "next": page[-1].id if len(rows) > most else None})
 
 
 @router.get("/jobs", summary="What the runs train: jobs that the caller may see.", responses=problems())
@@ -125,7 +125,7 @@ async def jobs(running: State, caller: Reader) -> Response:
         for run in running.store.runs(RunFilter(project=caller.project, most=MOST_JOBS)):
             if run.job_id is not None:
                 by_job.setdefault(run.job_id, []).append(run.name)
-        return [{"job": dict(running.store.job(one).job), "runs": names} for one, names in by_job.items()]
+        return [{"job": dict(running.store.job(job_id).job), "runs": names} for job_id, names in by_job.items()]
 
     return JSONResponse({"jobs": await run_in_threadpool(read)})
 
@@ -193,16 +193,18 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
         forecast = Forecast.from_dict(answer)
 
     def write() -> RunRow:
-        found = running.store.find_run(name)
-        if found is not None and not caller.may_see(found.project):
+        stored_run = running.store.find_run(name)
+        if stored_run is not None and not caller.may_see(stored_run.project):
             raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
         place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
-        run = found or running.store.open_run(name, job_name=name, place=place, state="queued", project=caller.project)
+        run = stored_run or running.store.open_run(
+            name, job_name=name, place=place, state="queued", project=caller.project
+        )
         details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
-        known: dict[str, Any] = (
+        columns: dict[str, Any] = (
             {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
         )
-        running.store.note(run.id, place=details, **known)
+        running.store.note(run.id, place=details, **columns)
         if forecast is not None:
             running.store.add_forecast(forecast, run_id=run.id)
         return running.store.run(run.key)
@@ -222,14 +224,15 @@ async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
     """A run with its attempts and what was expected of it."""
 
     def read() -> dict[str, Any]:
-        kept = running.store.forecasts(run_id=run.id)
+        forecasts = running.store.forecasts(run_id=run.id)
         attempts = running.store.attempts(run.id)
         return {
             **shown(run),
             "progress": None if run.standing is None else run.standing.as_dict(),
-            "forecast": dict(kept[0].forecast) if kept else None,
+            "forecast": dict(forecasts[0].forecast) if forecasts else None,
             "attempts": [
-                {"attempt": one.attempt, "state": one.state, "host": one.host, "engine": one.engine} for one in attempts
+                {"attempt": attempt.attempt, "state": attempt.state, "host": attempt.host, "engine": attempt.engine}
+                for attempt in attempts
             ],
         }
 

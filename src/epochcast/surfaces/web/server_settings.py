@@ -66,8 +66,8 @@ class ServerSettings:
     @property
     def names(self) -> frozenset[str]:
         """Names under which it may be called; a page of another site that resolves to this address is refused."""
-        own = {"localhost", "127.0.0.1", "[::1]", self.host, *self.public_names}
-        return frozenset(name.casefold() for name in own)
+        names = {"localhost", "127.0.0.1", "[::1]", self.host, *self.public_names}
+        return frozenset(name.casefold() for name in names)
 
     @property
     def is_open_to_any_name(self) -> bool:

@@ -36,7 +36,7 @@ def project_folder(folder: Path, project: str) -> Path:
     return folder / hashlib.sha256(project.encode()).hexdigest()[:16]
 
 
-def kept(folder: Path, project: str, name: str, content: bytes) -> tuple[str, Path]:
+def stored_upload(folder: Path, project: str, name: str, content: bytes) -> tuple[str, Path]:
     """Write an uploaded file beside its place; gives its digest and where it is."""
     digest = hashlib.sha256(content).hexdigest()
     waiting = project_folder(folder, project) / f".{digest}.{os.getpid()}.{os.urandom(4).hex()}"

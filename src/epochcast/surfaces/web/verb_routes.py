@@ -13,7 +13,7 @@ from epochcast.surfaces.web.dependencies import Reader, State, Writer
 from epochcast.surfaces.web.openapi import file_request, json_request, problems
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.request_bodies import body, json_body, json_text
-from epochcast.surfaces.web.uploads import accept, checked_file_name, kept, refuse
+from epochcast.surfaces.web.uploads import accept, checked_file_name, refuse, stored_upload
 
 router = APIRouter(prefix="/api/v1", tags=["ask"])
 
@@ -35,8 +35,8 @@ def _add(verb: Verb) -> None:
         openapi_extra=json_request(verb.schema(), _EXAMPLES[verb.name]),
     )
     async def ask(request: Request, running: State, caller: Reader) -> Response:
-        asked = await json_body(request, running.settings.limits.request_bytes)
-        return json_text(await running.answers.answer(verb.name, asked, caller.project))
+        question = await json_body(request, running.settings.limits.request_bytes)
+        return json_text(await running.answers.answer(verb.name, question, caller.project))
 
 
 for _verb in VERBS.values():
@@ -56,8 +56,8 @@ async def diff(request: Request, running: State, caller: Reader) -> Response:
     """Two objects of options, `base` and `head`; their devices, GPUs and the like must be the same. The
     other options are limits of the change: `exceeded` has those that it does not keep.
     """
-    asked = await json_body(request, running.settings.limits.request_bytes)
-    return json_text(await running.answers.answer("diff", asked, caller.project))
+    question = await json_body(request, running.settings.limits.request_bytes)
+    return json_text(await running.answers.answer("diff", question, caller.project))
 
 
 @router.post(
@@ -79,8 +79,8 @@ async def diff(request: Request, running: State, caller: Reader) -> Response:
 async def history(request: Request, running: State, caller: Reader) -> Response:
     """What `epochcast history predict --json` prints."""
     limits = running.settings.limits
-    asked = await json_body(request, limits.upload_bytes)
-    return json_text(await running.answers.answer("history", {"asked": asked}, caller.project, limits.plan_seconds))
+    question = await json_body(request, limits.upload_bytes)
+    return json_text(await running.answers.answer("history", {"asked": question}, caller.project, limits.plan_seconds))
 
 
 @router.post(
@@ -101,7 +101,7 @@ async def upload(
     content = await body(request, limits.upload_bytes)
     if not content:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "the file is empty")
-    digest, file = await run_in_threadpool(kept, folder, caller.project or "", file_name, content)
+    digest, file = await run_in_threadpool(stored_upload, folder, caller.project or "", file_name, content)
     try:
         summary = json.loads(await running.parsers.ask("summary", {"path": str(file)}, limits.upload_seconds))
     except BaseException:

@@ -56,36 +56,36 @@ class Workers:
         """Questions without a worker."""
         return self._waiting
 
-    async def ask(self, verb: str, asked: Mapping[str, Any], seconds: float) -> bytes:
+    async def ask(self, verb: str, question: Mapping[str, Any], seconds: float) -> bytes:
         """The answer of a worker as JSON text, or a `Problem`."""
         if self._waiting >= MOST_WAITING:
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, "too many questions are waiting", {"Retry-After": str(RETRY_SECONDS)}
             )
         if verb not in LONG:
-            return await self._ask(verb, asked, seconds)
+            return await self._ask(verb, question, seconds)
         self._waiting += 1
         try:
             await self._long.acquire()
         finally:
             self._waiting -= 1
         # Whoever asked may go away meanwhile: the worker finishes, and only then the next long question begins.
-        task = asyncio.create_task(self._ask(verb, asked, seconds))
+        task = asyncio.create_task(self._ask(verb, question, seconds))
         task.add_done_callback(lambda _: self._long.release())
         return await asyncio.shield(task)
 
-    async def _ask(self, verb: str, asked: Mapping[str, Any], seconds: float) -> bytes:
+    async def _ask(self, verb: str, question: Mapping[str, Any], seconds: float) -> bytes:
         self._waiting += 1
         try:
             worker = await self._free.get()
         finally:
             self._waiting -= 1
         # Whoever asked may go away meanwhile (a slider that is dragged on): the worker finishes and is free again.
-        return await asyncio.shield(asyncio.create_task(self._answer(worker, verb, asked, seconds)))
+        return await asyncio.shield(asyncio.create_task(self._answer(worker, verb, question, seconds)))
 
-    async def _answer(self, worker: "_Worker", verb: str, asked: Mapping[str, Any], seconds: float) -> bytes:
+    async def _answer(self, worker: "_Worker", verb: str, question: Mapping[str, Any], seconds: float) -> bytes:
         try:
-            reply = await asyncio.wait_for(worker.ask(verb, asked), seconds)
+            reply = await asyncio.wait_for(worker.ask(verb, question), seconds)
         except TimeoutError:
             await self._replace(worker)
             raise Problem(
@@ -118,9 +118,9 @@ class Workers:
 class _Worker:
     process: asyncio.subprocess.Process
 
-    async def ask(self, verb: str, asked: Mapping[str, Any]) -> bytes:
+    async def ask(self, verb: str, question: Mapping[str, Any]) -> bytes:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"verb": verb, "asked": asked}).encode() + b"\n")
+        self.process.stdin.write(json.dumps({"verb": verb, "asked": question}).encode() + b"\n")
         await self.process.stdin.drain()
         line = await self.process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -147,8 +147,8 @@ def _read(reply: bytes) -> bytes:
     kind, _, content = reply.rstrip(b"\n").partition(b" ")
     if kind == ANSWER.encode():
         return content
-    told = json.loads(content)
-    if "error" in told:
-        raise Problem(int(told["status"]), str(told["error"]))
-    log.error("a worker failed: %s", told.get("fault"))
-    raise RuntimeError(f"a worker failed: {told.get('fault')}")
+    answer = json.loads(content)
+    if "error" in answer:
+        raise Problem(int(answer["status"]), str(answer["error"]))
+    log.error("a worker failed: %s", answer.get("fault"))
+    raise RuntimeError(f"a worker failed: {answer.get('fault')}")

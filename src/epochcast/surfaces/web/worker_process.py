@@ -42,16 +42,16 @@ def _reply(answering: Any, line: str) -> str:
 
 
 def _problem(error: Exception) -> dict[str, Any]:
-    from epochcast.surfaces.web.problems import status_of, told
+    from epochcast.surfaces.web.problems import error_text, status_of
 
     match error:
         case EpochcastError():
-            return {"error": told(error), "status": int(status_of(error))}
+            return {"error": error_text(error), "status": int(status_of(error))}
         case MemoryError() | RecursionError():
             return {"error": f"the question needs too much memory ({type(error).__name__})", "status": 422}
     import traceback
 
-    traceback.print_exception(error)  # a fault of ours: told in the log of the server, the worker goes on
+    traceback.print_exception(error)  # a fault of ours: error_text in the log of the server, the worker goes on
     return {"fault": f"{type(error).__name__}: {error}"}
 
 

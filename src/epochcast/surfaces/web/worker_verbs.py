@@ -10,12 +10,13 @@ from epochcast import api
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.session import Session
 from epochcast.surfaces.web.answer_cache import PROJECT
-from epochcast.surfaces.web.api_verbs import DIFF_LIMITS, DRAW, UPLOAD, VERBS, read_options
-from epochcast.surfaces.web.history_worker import predicted
+from epochcast.surfaces.web.api_verbs import DIFF_LIMITS, DRAW, UPLOAD, VERBS, check_model, read_options
 from epochcast.surfaces.web.queue_worker import kept_queue, sent_queue, simulated
 from epochcast.surfaces.web.uploads import stored_reference, summary_of
 
 Answer = dict[str, Any]
+
+MOST_PREDICTED_ROWS = 10_000
 
 
 class Answering:
@@ -25,29 +26,29 @@ class Answering:
         self._uploads = Path(uploads)
         self._session = Session(with_own_profiles=True, allow_code=False)
 
-    def answer(self, verb: str, asked: Mapping[str, Any]) -> Answer:
-        """The answer to a verb; `asked` is as it came in the request, with `project` and `path` from the server."""
-        asked = dict(asked)
-        project = asked.pop(PROJECT, "")
+    def answer(self, verb: str, question: Mapping[str, Any]) -> Answer:
+        """The answer to a verb; `question` is as it came in the request, with `project` and `path` from the server."""
+        question = dict(question)
+        project = question.pop(PROJECT, "")
         if verb in _OTHERS:
-            return _OTHERS[verb](asked)
+            return _OTHERS[verb](question)
         if verb == "diff":
-            return self._diff(asked, project)
+            return self._diff(question, project)
         if verb not in _ANSWERS:
             raise UnknownName("verb", verb, _ANSWERS)
-        return _ANSWERS[verb](self._read(verb, asked, project), self._session)
+        return _ANSWERS[verb](self._read(verb, question, project), self._session)
 
-    def _read(self, verb: str, asked: Mapping[str, Any], project: str) -> dict[str, Any]:
-        options = VERBS[verb].read(asked)
+    def _read(self, verb: str, question: Mapping[str, Any], project: str) -> dict[str, Any]:
+        options = VERBS[verb].read(question)
         if options["model"].startswith(UPLOAD):
             options["model"] = stored_reference(self._uploads, project, options["model"].removeprefix(UPLOAD))
         return options
 
-    def _diff(self, asked: Mapping[str, Any], project: str) -> Answer:
-        if not {"base", "head"} <= set(asked):
+    def _diff(self, question: Mapping[str, Any], project: str) -> Answer:
+        if not {"base", "head"} <= set(question):
             raise BadInput("a diff is asked with two objects of options: base and head")
-        limits = read_options({name: asked[name] for name in asked if name not in ("base", "head")}, DIFF_LIMITS)
-        sides = [self._read("forecast", asked[side] or {}, project) for side in ("base", "head")]
+        limits = read_options({name: question[name] for name in question if name not in ("base", "head")}, DIFF_LIMITS)
+        sides = [self._read("forecast", question[side] or {}, project) for side in ("base", "head")]
         for side in sides:
             side.pop(DRAW.name, None)
         (base, place), (head, other) = map(_job_and_place, sides)
@@ -60,14 +61,14 @@ def _job_and_place(options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     from epochcast.predict.forecast.job import Job
     from epochcast.predict.forecast.where import PLACE_OPTIONS
 
-    places = {one.name for one in PLACE_OPTIONS}
-    own = {name: value for name, value in options.items() if name not in places}
-    return Job(**own), {name: value for name, value in options.items() if name in places}
+    places = {option.name for option in PLACE_OPTIONS}
+    job_options = {name: value for name, value in options.items() if name not in places}
+    return Job(**job_options), {name: value for name, value in options.items() if name in places}
 
 
-def _with_chart(verb: Callable[..., Any], asked: dict[str, Any], session: Session) -> Answer:
-    is_drawn = asked.pop(DRAW.name, False)
-    answer = verb(asked.pop("model"), config=None, session=session, **asked)
+def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Session) -> Answer:
+    is_drawn = options.pop(DRAW.name, False)
+    answer = verb(options.pop("model"), config=None, session=session, **options)
     body: Answer = answer.as_dict()
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
@@ -87,13 +88,42 @@ def _chart(answer: object) -> Any:
     return None
 
 
-def _inspect(asked: dict[str, Any], session: Session) -> Answer:
-    model, taken = asked.pop("model"), ("input_shape", "aux")
-    return api.inspect(model, **{name: value for name, value in asked.items() if name in taken}).as_dict()
+def _inspect(options: dict[str, Any], session: Session) -> Answer:
+    model, names = options.pop("model"), ("input_shape", "aux")
+    return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
 
 
-def _summary(asked: Mapping[str, Any]) -> Answer:
-    return summary_of(Path(asked["path"]))
+def _summary(question: Mapping[str, Any]) -> Answer:
+    return summary_of(Path(question["path"]))
+
+
+def _predicted(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Predictions of rows by a model that was sent; rows may name models that are neither files nor code."""
+    request = question.get("asked")
+    if not isinstance(request, Mapping) or set(request) != {"model", "rows"}:
+        raise BadInput("past jobs are asked with an object of `model`, the content of a model file, and `rows`")
+    rows = request["rows"]
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise BadInput("`rows` must be a list of objects, one for each job")
+    if len(rows) > MOST_PREDICTED_ROWS:
+        raise BadInput(f"at most {MOST_PREDICTED_ROWS:,} rows are predicted at once, got {len(rows):,}")
+    for row in rows:
+        if isinstance(row.get("model"), str):
+            check_model(row["model"])
+    from epochcast.observe.history.history_verbs import predict
+    from epochcast.observe.history.model_file import model_in
+
+    model = model_in(request["model"], "the model")
+    return predict(model, _columns(rows)).as_dict()
+
+
+def _columns(rows: list[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    for name in names:
+        kinds = {type(row.get(name)) for row in rows if row.get(name) is not None}
+        if kinds - {int, float, str, bool} or (str in kinds and len(kinds) > 1):
+            raise BadInput(f"the column {name!r} must be numbers or texts")
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
@@ -101,7 +131,7 @@ _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
     "queue": kept_queue,
     "schedule": sent_queue,
     "simulate": simulated,
-    "history": predicted,
+    "history": _predicted,
 }
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {

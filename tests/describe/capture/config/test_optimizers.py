@@ -1,6 +1,6 @@
 import pytest
 
-from epochcast.describe.capture.config.optimizers import _ALIKE, _NAMES, found_optimizer
+from epochcast.describe.capture.config.optimizers import _ALIKE, _NAMES, match_optimizer
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 
 
@@ -16,8 +16,8 @@ from epochcast.describe.graph.optimizer import OPTIMIZERS
     ],
 )
 def test_names_of_frameworks_are_known(written: str, ours: str) -> None:
-    found = found_optimizer(written)
-    assert (found.name, found.problem, found.note) == (ours, "", "")
+    optimizer = match_optimizer(written)
+    assert (optimizer.name, optimizer.problem, optimizer.note) == (ours, "", "")
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,19 @@ def test_names_of_frameworks_are_known(written: str, ours: str) -> None:
     [(0.9, None, "momentum"), (0.9, True, "nesterov"), (0.0, None, "sgd"), (0, False, "sgd")],
 )
 def test_momentum_decides_what_sgd_is(momentum: float, nesterov: bool | None, ours: str) -> None:
-    assert found_optimizer("SGD", momentum=momentum, nesterov=nesterov).name == ours
+    assert match_optimizer("SGD", momentum=momentum, nesterov=nesterov).name == ours
 
 
 def test_what_is_taken_for_another_says_so() -> None:
-    found = found_optimizer("NAdam")
-    assert found.name == "adam"
-    assert found.note == "NAdam is taken as adam, which keeps as much state"
+    optimizer = match_optimizer("NAdam")
+    assert optimizer.name == "adam"
+    assert optimizer.note == "NAdam is taken as adam, which keeps as much state"
 
 
 def test_an_unknown_one_has_near_names() -> None:
-    found = found_optimizer("Adamm")
-    assert "no optimizer called 'Adamm'" in found.problem
-    assert "adam" in found.problem
+    optimizer = match_optimizer("Adamm")
+    assert "no optimizer called 'Adamm'" in optimizer.problem
+    assert "adam" in optimizer.problem
 
 
 def test_the_tables_name_optimizers_that_there_are() -> None:

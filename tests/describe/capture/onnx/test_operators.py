@@ -189,7 +189,7 @@ def test_shapes_that_do_not_fit_name_the_node(tmp_path: Path) -> None:
         built(tmp_path, ["n", 7], [node("MatMul", "w")], [weight("w", 8, 5)])
     with pytest.raises(BadInput, match=r"node 'Conv_0' \(Conv\): an input of \(3, 9, 9\) does not fit a weight"):
         built(tmp_path, ["n", 3, 9, 9], [node("Conv", "w")], [weight("w", 8, 4, 3, 3)])
-    with pytest.raises(BadInput, match=r"\(Add\) reads 'gone', which no node computes"):
+    with pytest.raises(BadInput, match=r"\(Add\): it reads 'gone', which no node computes"):
         built(tmp_path, ["n", 7], [node("Add", "gone")])
 
 

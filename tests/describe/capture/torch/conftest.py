@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from epochcast.describe.capture.torch import TorchModel
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 
@@ -28,6 +29,6 @@ def capture() -> Capture:
     def captured(make: Callable[[], nn.Module], inputs: Any, batch: int = 2, **recipe: Any) -> Trace:
         with torch.device("meta"):
             module = make()
-        return TorchModel.from_module(module, inputs).trace(Recipe(batch, **recipe))
+        return from_workload(Workload(module, inputs=inputs)).trace(Recipe(batch, **recipe))
 
     return captured

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from epochcast.describe.capture.torch import TorchModel
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_kinds import Conv, Elementwise, Embedding, Matmul, Norm, Opaque, Pool, Reduce
 from epochcast.describe.graph.recipe import Recipe
@@ -206,7 +207,7 @@ def test_two_captures_name_everything_alike() -> None:
     def names() -> list[str]:
         with torch.device("meta"):
             module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
-        trace = TorchModel.from_module(module, (3, 8, 8)).trace(Recipe(2, optimizer="adam"))
+        trace = from_workload(Workload(module, inputs=(3, 8, 8))).trace(Recipe(2, optimizer="adam"))
         return [t.name for op in trace.ops for t in (*op.inputs, *op.outputs, *op.weights)]
 
     assert names() == names()

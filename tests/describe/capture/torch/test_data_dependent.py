@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import epochcast as ec
-from epochcast.describe.capture.torch.torch_model import TorchModel
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.op_kinds import Loss
 from epochcast.describe.graph.recipe import Recipe
 
@@ -38,7 +39,7 @@ class Experts(nn.Module):
 
 @pytest.mark.parametrize("by_mask", [True, False])
 def test_experts_get_as_many_tokens_each(by_mask: bool) -> None:
-    model = TorchModel.from_module(Experts(by_mask=by_mask), torch.zeros(2, 16, 32))
+    model = from_workload(Workload(Experts(by_mask=by_mask), inputs=torch.zeros(2, 16, 32)))
     flops = model.trace(Recipe(5, mode="forward")).flops["matrix"]
     tokens = 5 * 16
     assert flops == tokens * (2 * 32 * 8 + 2 * 2 * 32 * 32)

@@ -10,7 +10,8 @@ from tests.every import every
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from epochcast.describe.capture.torch import TorchModel
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_kinds import Attention, Elementwise, Loss, Matmul, OptimizerUpdate, Reduce
 from epochcast.describe.graph.optimizer import OPTIMIZERS, update
@@ -138,7 +139,7 @@ def test_mappings_and_tuples_of_outputs_have_losses(capture: Capture, result: st
 def test_a_loss_can_be_given(capture: Capture) -> None:
     with torch.device("meta"):
         module = two_layers()
-    model = TorchModel.from_module(module, (4,), loss=lambda y: F.mse_loss(y, torch.empty_like(y)))
+    model = from_workload(Workload(module, inputs=(4,), loss=lambda y: F.mse_loss(y, torch.empty_like(y))))
     ops = model.trace(Recipe(2, mode="forward_backward")).ops
     assert [op.kind for op in ops if isinstance(op.kind, Loss)] == [Loss("mse"), Loss("mse")]
 
@@ -162,7 +163,7 @@ def test_a_pattern_that_freezes_nothing_is_refused(capture: Capture) -> None:
 
 def test_freezing_leaves_the_module_as_it_was() -> None:
     module = two_layers()
-    model = TorchModel.from_module(module, (4,))
+    model = from_workload(Workload(module, inputs=(4,)))
     model.trace(Recipe(2, freeze=("0.*",)))
     assert all(p.requires_grad for p in model.module.parameters())
 
@@ -312,7 +313,7 @@ class Transposed(nn.Module):
 def test_a_gradient_scaler_is_one_more_pass_over_the_gradients() -> None:
     with torch.device("meta"):
         module = two_layers()
-    model = TorchModel.from_module(module, (4,), grad_scaler=True)
+    model = from_workload(Workload(module, inputs=(4,)), grad_scaler=True)
     recipe = Recipe(2, precision="amp_fp16")
     first = next(op for op in model.trace(recipe).ops if op.phase is Phase.UPDATE)
     assert first.name == "grad_scaler.unscale"
@@ -331,7 +332,7 @@ def test_channels_last_needs_no_other_ops_in_a_plain_network(capture: Capture) -
 def test_the_layout_of_one_recipe_does_not_stay_for_the_next() -> None:
     with torch.device("meta"):
         module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())
-    model = TorchModel.from_module(module, (3, 8, 8))
+    model = from_workload(Workload(module, inputs=(3, 8, 8)))
     model.trace(Recipe(2, channels_last=True))
     assert model.module[0].weight.is_contiguous(memory_format=torch.channels_last)  # type: ignore[index]
     model.trace(Recipe(2))

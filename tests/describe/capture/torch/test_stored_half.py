@@ -11,8 +11,9 @@ from tests.every import every
 from torch import nn
 
 from epochcast.describe.capture.torch.small_values import Values
-from epochcast.describe.capture.torch.stored_weights import kept_in
-from epochcast.describe.capture.torch.torch_model import TorchModel
+from epochcast.describe.capture.torch.stored_weights import stored_as_half
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
 from epochcast.describe.graph.trace import Trace
@@ -87,7 +88,7 @@ def dtypes(trace: Trace, layer: str = "") -> set[DType]:
 
 
 def test_what_a_module_casts_up_is_float32_and_the_rest_is_half() -> None:
-    model = TorchModel.from_module(Norm(), (16,))
+    model = from_workload(Workload(Norm(), inputs=(16,)))
     for precision, half in (("bf16", DType.BFLOAT16), ("fp16", DType.FLOAT16), ("bf16_deepspeed", DType.BFLOAT16)):
         trace = model.trace(Recipe(4, precision=precision))
         assert dtypes(trace) == {DType.FLOAT32, half}
@@ -96,7 +97,7 @@ def test_what_a_module_casts_up_is_float32_and_the_rest_is_half() -> None:
 
 
 def test_masters_and_their_state_are_float32_and_parameters_half() -> None:
-    trace = TorchModel.from_module(Norm(), (16,)).trace(Recipe(4, "adamw", precision="bf16_deepspeed"))
+    trace = from_workload(Workload(Norm(), inputs=(16,))).trace(Recipe(4, "adamw", precision="bf16_deepspeed"))
     lives = lifetimes(trace)
     elements = 16 * 16 + 16
     assert lives.total_bytes(Role.PARAMETERS) == 2 * elements
@@ -107,7 +108,7 @@ def test_masters_and_their_state_are_float32_and_parameters_half() -> None:
 def test_the_module_is_left_as_it_was() -> None:
     module = Norm()
     before = [(name, t.dtype, t.data_ptr()) for name, t in (*module.named_parameters(), *module.named_buffers())]
-    with kept_in(module, "bf16", Values()):
+    with stored_as_half(module, "bf16", Values()):
         assert {t.dtype for t in (*module.parameters(), *module.buffers())} == {torch.bfloat16}
     assert before == [
         (name, t.dtype, t.data_ptr()) for name, t in (*module.named_parameters(), *module.named_buffers())
@@ -129,7 +130,7 @@ class Single(nn.Module):
 
 
 def test_a_module_that_does_not_run_in_half_is_rewritten_and_says_so() -> None:
-    trace = TorchModel.from_module(Single(), (16,)).trace(Recipe(4, precision="bf16"))
+    trace = from_workload(Workload(Single(), inputs=(16,))).trace(Recipe(4, precision="bf16"))
     assert any("does not run in bf16" in note for note in trace.notes)
     assert dtypes(trace, "layer") == {DType.BFLOAT16}
-    assert not TorchModel.from_module(Single(), (16,)).trace(Recipe(4)).notes
+    assert not from_workload(Workload(Single(), inputs=(16,))).trace(Recipe(4)).notes

@@ -6,7 +6,8 @@ from torch import nn
 
 import epochcast as ec
 from epochcast.describe.capture.torch.stored_weights import stored_in
-from epochcast.describe.capture.torch.torch_model import TorchModel
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.recipe import Recipe
 
 bnb = pytest.importorskip("bitsandbytes")
@@ -47,7 +48,7 @@ class TestPacked:
         assert type(list(module)[1]) is bnb.nn.Linear4bit
 
     def test_an_eight_bit_layer_with_half_weights_is_trained(self) -> None:
-        model = TorchModel.from_module(bnb.nn.Linear8bitLt(64, 64, has_fp16_weights=True), torch.zeros(2, 64))
+        model = from_workload(Workload(bnb.nn.Linear8bitLt(64, 64, has_fp16_weights=True), inputs=torch.zeros(2, 64)))
         assert model.packed == ()
         assert all(parameter.trainable for parameter in model.parameters())
 
@@ -72,7 +73,7 @@ class TestHalf:
 
     def test_a_model_in_half_is_the_same_with_and_without_saying_so(self) -> None:
         module = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).half()
-        model = TorchModel.from_module(module, torch.zeros(2, 256, dtype=torch.float16))
+        model = from_workload(Workload(module, inputs=torch.zeros(2, 256, dtype=torch.float16)))
         said, unsaid = (model.trace(Recipe(64, precision=p)) for p in ("fp16", "fp32"))
         assert said.columns.bytes.tolist() == unsaid.columns.bytes.tolist()
         assert unsaid.recipe.precision == "fp16"

@@ -7,9 +7,10 @@ import torch
 from torch import nn
 
 from epochcast.describe.capture.model import Model
-from epochcast.describe.capture.torch import TorchModel
 from epochcast.describe.capture.torch.example_arguments import Example
 from epochcast.describe.capture.torch.meta_steps import run
+from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import BadInput
@@ -22,26 +23,26 @@ def network() -> nn.Module:
 
 
 def test_it_is_a_model() -> None:
-    model: Model = TorchModel.from_module(network(), (3, 8, 8), name="mine")
+    model: Model = from_workload(Workload(network(), inputs=(3, 8, 8)), name="mine")
     assert model.name == "mine"
 
 
 def test_a_batch_size_that_was_not_captured_is_what_a_capture_there_gives() -> None:
     recipe = Recipe(13, optimizer="adam", precision="fp32_strict")
-    model = TorchModel.from_module(network(), (3, 8, 8))
+    model = from_workload(Workload(network(), inputs=(3, 8, 8)))
     assert model.trace(recipe).ops == run(model.module, model.example, recipe).ops
 
 
 def test_a_batch_of_one_needs_no_capture_of_one() -> None:
     """In training, batch normalisation refuses one value per channel."""
     module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
-    graph = TorchModel.from_module(module, (4,)).graph(1)
+    graph = from_workload(Workload(module, inputs=(4,))).graph(1)
     assert graph.outputs[0].shape == (1, 4)
     assert graph.inputs[0].shape == (1, 4)
 
 
 def test_the_forward_graph_has_parameters_buffers_and_outputs() -> None:
-    graph = TorchModel.from_module(network(), (3, 8, 8)).graph(2)
+    graph = from_workload(Workload(network(), inputs=(3, 8, 8))).graph(2)
     assert graph.parameter_count == 3 * 8 * 9 + 8 + 16 + 128 * 5 + 5
     assert [t.name for t in graph.inputs] == ["input", "1.num_batches_tracked"]
     assert graph.outputs[0].shape == (2, 5)
@@ -50,7 +51,7 @@ def test_the_forward_graph_has_parameters_buffers_and_outputs() -> None:
 def test_the_users_module_keeps_its_weights_and_its_device() -> None:
     module = network()
     before = module[0].weight.detach().clone()  # type: ignore[index]
-    TorchModel.from_module(module, (3, 8, 8)).trace(Recipe(2, optimizer="adam"))
+    from_workload(Workload(module, inputs=(3, 8, 8))).trace(Recipe(2, optimizer="adam"))
     assert torch.equal(before, module[0].weight)  # type: ignore[index]
     assert all(p.grad is None for p in module.parameters())
 
@@ -58,7 +59,7 @@ def test_the_users_module_keeps_its_weights_and_its_device() -> None:
 def test_shared_parameters_stay_shared_on_meta() -> None:
     module = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     module[1].weight = module[0].weight
-    trace = TorchModel.from_module(module, (4,)).trace(Recipe(2))
+    trace = from_workload(Workload(module, inputs=(4,))).trace(Recipe(2))
     assert [p.name for p in trace.parameters] == ["0.weight", "0.bias", "1.bias"]
 
 
@@ -86,13 +87,13 @@ TOKENS, MASK, POSITIONS = torch.zeros(7, 6, dtype=torch.int64), torch.ones(7, 6,
     ids=["tuple", "mapping", "example"],
 )
 def test_several_inputs_of_any_kind_grow_with_the_batch_where_they_share_it(inputs: Any) -> None:
-    trace = TorchModel.from_module(Masked(), inputs).trace(Recipe(32))
+    trace = from_workload(Workload(Masked(), inputs=inputs)).trace(Recipe(32))
     assert [(t.name, t.shape, t.dtype) for t in trace.inputs] == [
         ("tokens", (1, 6), DType.INT64),
         ("mask", (1, 6), DType.BOOL),
         ("extra.positions", (1, 8), DType.FLOAT32),
     ]
-    graph = TorchModel.from_module(Masked(), inputs).graph(32)
+    graph = from_workload(Workload(Masked(), inputs=inputs)).graph(32)
     assert [t.shape for t in graph.inputs] == [(32, 6), (32, 6), (6, 8)]
 
 
@@ -105,7 +106,7 @@ def test_an_argument_called_like_a_parameter_is_told_from_it() -> None:
         def forward(self, weight: torch.Tensor) -> torch.Tensor:
             return weight * self.weight
 
-    graph = TorchModel.from_module(Weighted(), (4,)).graph(2)
+    graph = from_workload(Workload(Weighted(), inputs=(4,))).graph(2)
     assert [t.name for t in graph.ops[0].inputs] == ["input:weight", "weight"]
 
 
@@ -117,7 +118,7 @@ def test_asking_again_runs_nothing() -> None:
             calls.append(input.shape[0])
             return super().forward(input)
 
-    model = TorchModel.from_module(Counted(4, 2), (4,))
+    model = from_workload(Workload(Counted(4, 2), inputs=(4,)))
     for recipe in (Recipe(2), Recipe(64), Recipe(2, precision="amp_bf16"), Recipe(8, accumulate=4)):
         model.trace(recipe)
     assert len(calls) == 2
@@ -130,12 +131,12 @@ def test_a_model_that_runs_other_ops_at_another_batch_is_refused() -> None:
             return y.relu() if input.shape[0] > 5 else y
 
     with pytest.raises(BadInput, match="control flow depends on the batch"):
-        TorchModel.from_module(Fickle(4, 2), (4,)).trace(Recipe(2))
+        from_workload(Workload(Fickle(4, 2), inputs=(4,))).trace(Recipe(2))
 
 
 def test_an_input_of_the_wrong_size_says_so() -> None:
     with pytest.raises(BadInput, match=r"does not take an input of 1×8×8 in module '0': .*`input_shape`"):
-        TorchModel.from_module(network(), (1, 8, 8)).trace(Recipe(2))
+        from_workload(Workload(network(), inputs=(1, 8, 8))).trace(Recipe(2))
 
 
 def test_an_error_inside_the_model_carries_the_tail_of_its_traceback() -> None:
@@ -144,7 +145,7 @@ def test_an_error_inside_the_model_carries_the_tail_of_its_traceback() -> None:
             raise KeyError("no such head")
 
     with pytest.raises(BadInput, match="the model fails in forward: KeyError: 'no such head'") as caught:
-        TorchModel.from_module(Broken(4, 2), (4,)).trace(Recipe(2))
+        from_workload(Workload(Broken(4, 2), inputs=(4,))).trace(Recipe(2))
     assert any("def forward" in note or "raise KeyError" in note for note in caught.value.__notes__)
 
 
@@ -164,7 +165,7 @@ def test_a_conditional_convolution_has_its_groups_back() -> None:
             y = nn.functional.conv2d(flat, kernels.view(batch * 8, 3, 3, 3), groups=batch)
             return y.view(batch, -1)
 
-    trace = TorchModel.from_module(Conditional(), (3, 8, 8)).trace(Recipe(2, mode="forward"))
+    trace = from_workload(Workload(Conditional(), inputs=(3, 8, 8))).trace(Recipe(2, mode="forward"))
     conv = next(op for op in trace.ops if op.kind.label == "conv")
     assert conv.inputs[0].shape == (2, 3, 8, 8)
     assert conv.weights[0].shape == (8, 3, 3, 3)

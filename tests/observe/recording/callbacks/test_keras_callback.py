@@ -152,7 +152,7 @@ def test_the_last_step_is_recorded_where_no_row_is_due(tmp_path: Path, recorded:
 def test_a_callback_can_be_sent_to_another_process_before_it_is_used() -> None:
     from epochcast.callbacks import KerasTracking
 
-    assert pickle.loads(pickle.dumps(KerasTracking("mine"))).given.job == "mine"
+    assert pickle.loads(pickle.dumps(KerasTracking("mine"))).options.job == "mine"
 
 
 def test_keras_may_go_on_without_waiting_for_it() -> None:

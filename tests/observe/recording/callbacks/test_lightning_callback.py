@@ -118,4 +118,4 @@ def test_a_callback_can_be_sent_to_another_process_before_it_is_used() -> None:
     package(PACKAGES[0])
     from epochcast.callbacks import LightningTracking
 
-    assert pickle.loads(pickle.dumps(LightningTracking("mine"))).given.job == "mine"
+    assert pickle.loads(pickle.dumps(LightningTracking("mine"))).options.job == "mine"

@@ -9,7 +9,7 @@ from epochcast.describe.capture.config.setting import ConfigSettings, Reader
 from epochcast.errors import UnknownName
 
 KIND = "Accelerate"
-_OWN = ("distributed_type", "compute_environment", "num_processes", "fsdp_config", "deepspeed_config")
+_KEYS = ("distributed_type", "compute_environment", "num_processes", "fsdp_config", "deepspeed_config")
 # FSDP's ways, by name and by the number that older files have.
 _SHARDING: Mapping[str, str] = {
     "full_shard": "fsdp",
@@ -41,19 +41,19 @@ _HARMLESS = (
 
 def is_accelerate(document: Mapping[str, Any]) -> bool:
     """Whether it has keys that only such a file has."""
-    return any(key in document for key in _OWN)
+    return any(key in document for key in _KEYS)
 
 
 def read_accelerate(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the file says of a job."""
     reader = Reader(name, document)
-    reader.asked |= set(_HARMLESS)
+    reader.read_keys |= set(_HARMLESS)
     for key, option in (
         ("num_processes", "gpus"),
         ("num_machines", "nodes"),
         ("gradient_accumulation_steps", "accumulate"),
     ):
-        value = reader.whole(key)
+        value = reader.integer(key)
         if value is not None:
             reader.set(option, value, key)
     _read_precision(reader)
@@ -92,7 +92,7 @@ def _read_several(reader: Reader) -> None:
     reader.set("strategy", "ddp", "distributed_type")
 
 
-def _read_one(reader: Reader) -> None:
+def _read_single(reader: Reader) -> None:
     pass
 
 
@@ -122,21 +122,21 @@ def _is_false(value: Any) -> bool:
 
 def _read_deepspeed(reader: Reader) -> None:
     inner = reader.section("deepspeed_config")
-    stage = inner.whole("zero_stage")
+    stage = inner.integer("zero_stage")
     if stage is not None:
         if stage not in range(4):
             raise inner.wrong("zero_stage", "0, 1, 2 or 3", stage)
         inner.set("strategy", f"zero{stage}" if stage else "ddp", "zero_stage")
-    accumulate = inner.whole("gradient_accumulation_steps")
+    accumulate = inner.integer("gradient_accumulation_steps")
     if accumulate is not None:
         inner.set("accumulate", accumulate, "gradient_accumulation_steps")
     read_offload(inner, {key: inner.text(key) for key in ("offload_optimizer_device", "offload_param_device")})
-    inner.asked.add("deepspeed_config_file")  # read beside this file
+    inner.read_keys.add("deepspeed_config_file")  # read beside this file
 
 
 def _read_megatron(reader: Reader) -> None:
     inner = reader.section("megatron_lm_config")
-    degrees = {short: inner.whole(f"megatron_lm_{short}_degree") or 1 for short in ("tp", "pp")}
+    degrees = {short: inner.integer(f"megatron_lm_{short}_degree") or 1 for short in ("tp", "pp")}
     product = ",".join(f"{short}{degree}" for short, degree in degrees.items() if degree > 1)
     if product:
         reader.set("strategy", product, "megatron_lm_config")
@@ -144,14 +144,14 @@ def _read_megatron(reader: Reader) -> None:
         inner.set("sequence_parallel", True, "megatron_lm_sequence_parallelism")
     if inner.flag("megatron_lm_recompute_activations"):
         inner.set("checkpointing", "selective", "megatron_lm_recompute_activations")
-    micro_batches = inner.whole("megatron_lm_num_micro_batches")
+    micro_batches = inner.integer("megatron_lm_num_micro_batches")
     if micro_batches is not None:
         inner.set("accumulate", micro_batches, "megatron_lm_num_micro_batches")
 
 
 _SHARED = {
-    "no": _read_one,
-    "false": _read_one,
+    "no": _read_single,
+    "false": _read_single,
     "multi_gpu": _read_several,
     "fsdp": _read_fsdp,
     "deepspeed": _read_deepspeed,

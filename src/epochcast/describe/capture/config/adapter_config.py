@@ -73,7 +73,7 @@ _COMPUTED = {"bfloat16": "amp_bf16", "float16": "amp_fp16", "half": "amp_fp16"}
 def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> ConfigSettings:
     """The rank and the layers of a LoraConfig; `unread` are arguments that are only known when the script runs."""
     reader = Reader(name, document)
-    rank = reader.whole("r")
+    rank = reader.integer("r")
     if rank is not None and rank < 1:
         raise InvalidSetting(name, f"LoraConfig: r must be at least 1, got {rank}")
     reader.set("lora", RANK if rank is None else rank, "r", is_default=rank is None)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.describe.capture.config.offloads import OPTIMIZER, read_offload
-from epochcast.describe.capture.config.optimizers import FUSED, found_optimizer
+from epochcast.describe.capture.config.optimizers import FUSED, match_optimizer
 from epochcast.describe.capture.config.setting import GLOBAL_BATCH, ConfigSettings, Reader
 
 KIND = "DeepSpeed"
-_OWN = (
+_KEYS = (
     "zero_optimization",
     "train_micro_batch_size_per_gpu",
     "train_batch_size",
@@ -30,7 +30,7 @@ _ADAMS = ("adam", "adamw")
 
 def is_deepspeed(document: Mapping[str, Any]) -> bool:
     """Whether it has keys of such a config, and none of a trainer's."""
-    return any(key in document for key in _OWN[:3]) or all(key in document for key in ("optimizer", "scheduler"))
+    return any(key in document for key in _KEYS[:3]) or all(key in document for key in ("optimizer", "scheduler"))
 
 
 def read_deepspeed(name: str, document: Mapping[str, Any]) -> ConfigSettings:
@@ -59,7 +59,7 @@ def read_batches(reader: Reader) -> None:
         ("gradient_accumulation_steps", "accumulate"),
         ("train_batch_size", GLOBAL_BATCH),
     ):
-        value = reader.whole(key)
+        value = reader.integer(key)
         if value is not None:
             reader.set(option, value, key)
 
@@ -81,7 +81,7 @@ def _read_precision(reader: Reader) -> None:
 
 def read_zero(zero: Reader) -> None:
     """The stage, and what is kept outside the GPU."""
-    stage = zero.whole("stage")
+    stage = zero.integer("stage")
     if stage is not None:
         if stage not in range(4):
             raise zero.wrong("stage", "0, 1, 2 or 3", stage)
@@ -104,8 +104,8 @@ def _read_optimizer(reader: Reader) -> None:
     # "Adam" decays weights as AdamW does unless `adam_w_mode` is false (runtime/engine.py, _configure_basic_optimizer).
     is_adam = kind == "adam" and parameters.take("adam_w_mode") is False
     name = "adam" if is_adam else "adamw" if kind in _ADAMS else kind
-    optimizer = found_optimizer(name, momentum=parameters.take("momentum"), nesterov=parameters.take("nesterov"))
-    parameters.asked |= {"lr", "betas", "eps", "weight_decay"}
+    optimizer = match_optimizer(name, momentum=parameters.take("momentum"), nesterov=parameters.take("nesterov"))
+    parameters.read_keys |= {"lr", "betas", "eps", "weight_decay"}
     reader.set("optimizer", optimizer.name, "type", problem=optimizer.problem)
     if optimizer.note:
         reader.notes.append(optimizer.note)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from epochcast.describe.capture.config.optimizers import found_optimizer
+from epochcast.describe.capture.config.optimizers import match_optimizer
 from epochcast.describe.capture.config.precisions import KERAS
 from epochcast.describe.capture.config.setting import ConfigSettings, Reader
 
@@ -19,7 +19,7 @@ _DEEPEST = 20
 def compiled_settings(name: str, config: Mapping[str, Any]) -> ConfigSettings:
     """What the config of a compiled model says of a job; nothing where it was not compiled."""
     reader = Reader(name, config)
-    reader.asked |= set(config)
+    reader.read_keys |= set(config)
     compiled = config.get("compile_config")
     if isinstance(compiled, Mapping):
         _read_optimizer(reader, compiled.get("optimizer"))
@@ -51,14 +51,14 @@ def _read_optimizer(reader: Reader, optimizer: Any) -> None:
             return
     else:
         return
-    found = found_optimizer(
+    optimizer = match_optimizer(
         name.rpartition(">")[2],
         momentum=arguments.get("momentum", 0.0) if name.casefold().endswith("sgd") else None,
         nesterov=arguments.get("nesterov"),
     )
-    reader.set("optimizer", found.name, key, problem=found.problem)
-    if found.note:
-        reader.notes.append(found.note)
+    reader.set("optimizer", optimizer.name, key, problem=optimizer.problem)
+    if optimizer.note:
+        reader.notes.append(optimizer.note)
 
 
 def _inner(optimizer: Any) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.describe.capture.config.offloads import OPTIMIZER, PARAMETERS, set_fsdp_offload
-from epochcast.describe.capture.config.optimizers import found_optimizer
+from epochcast.describe.capture.config.optimizers import match_optimizer
 from epochcast.describe.capture.config.precisions import LIGHTNING
 from epochcast.describe.capture.config.setting import STEPS, ConfigSettings, Reader
 
@@ -49,18 +49,18 @@ def read_lightning(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     class_path = optimizer.take("class_path")
     if isinstance(class_path, str):
         arguments = optimizer.section("init_args")
-        found = found_optimizer(
+        optimizer_match = match_optimizer(
             class_path,
             momentum=arguments.take("momentum"),
             nesterov=arguments.take("nesterov"),
             is_fused=arguments.take("fused"),
         )
-        optimizer.set("optimizer", found.name, "class_path", problem=found.problem)
-        if found.note:
-            reader.notes.append(found.note)
+        optimizer.set("optimizer", optimizer_match.name, "class_path", problem=optimizer_match.problem)
+        if optimizer_match.note:
+            reader.notes.append(optimizer_match.note)
     data = reader.section("data")
     for place in (data, data.section("init_args")):
-        batch = place.whole("batch_size")
+        batch = place.integer("batch_size")
         if batch is not None:
             place.set("batch", batch, "batch_size")
     return reader.settings(KIND, uses_deepspeed=uses_deepspeed)
@@ -71,10 +71,10 @@ def read_trainer(reader: Reader) -> bool:
     uses_deepspeed = _read_strategy(reader)
     _read_precision(reader)
     _read_devices(reader)
-    accumulate = reader.whole("accumulate_grad_batches")
+    accumulate = reader.integer("accumulate_grad_batches")
     if accumulate is not None:
         reader.set("accumulate", accumulate, "accumulate_grad_batches")
-    epochs, steps = reader.whole("max_epochs"), reader.whole("max_steps")
+    epochs, steps = reader.integer("max_epochs"), reader.integer("max_steps")
     if steps is not None and steps > 0:
         reader.set(STEPS, steps, "max_steps")
     elif epochs is not None and epochs > 0:
@@ -140,9 +140,9 @@ def _read_precision(reader: Reader) -> None:
 
 def _read_devices(reader: Reader) -> None:
     """GPUs of one node times nodes."""
-    nodes = reader.whole("num_nodes")
+    nodes = reader.integer("num_nodes")
     value = reader.document.get("devices", reader.document.get("gpus"))
-    reader.asked |= {"devices", "gpus"}
+    reader.read_keys |= {"devices", "gpus"}
     devices: int | None = None
     if isinstance(value, list):
         devices = len(value)

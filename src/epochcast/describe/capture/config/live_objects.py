@@ -6,7 +6,7 @@ Nothing is imported: an object is known by the package of its class.
 from functools import partial
 from typing import Any
 
-from epochcast.describe.capture.config.optimizers import found_optimizer
+from epochcast.describe.capture.config.optimizers import match_optimizer
 from epochcast.errors import BadInput
 
 _FRAMEWORKS = frozenset({"torch", "keras", "tensorflow", "tf_keras", "transformers", "bitsandbytes", "apex", "numpy"})
@@ -32,7 +32,7 @@ def optimizer_name(value: object) -> str | None:
     if kind is not value:
         arguments = {name: getattr(value, name) for name in ("momentum", "nesterov") if hasattr(value, name)}
         arguments |= getattr(value, "defaults", {})
-    optimizer = found_optimizer(
+    optimizer = match_optimizer(
         kind.__name__, momentum=arguments.get("momentum"), nesterov=arguments.get("nesterov") or None
     )
     if optimizer.problem:

@@ -21,7 +21,7 @@ def model_settings(model: object) -> tuple[ConfigSettings, ...]:
             return _of_reference(str(model))
         return _of_object(model)
     except (EpochcastError, OSError):
-        return ()  # whoever makes the model says what is wrong with it
+        return ()  # the error is raised where the model is made
 
 
 def _of_reference(reference: str) -> tuple[ConfigSettings, ...]:

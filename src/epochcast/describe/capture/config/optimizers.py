@@ -14,7 +14,7 @@ FUSED = "fused"
 
 
 @dataclass(frozen=True, slots=True)
-class FoundOptimizer:
+class OptimizerMatch:
     """Our name, how it updates ("" where nothing is said), and what differs; `problem` where none of ours is near."""
 
     name: str
@@ -85,22 +85,22 @@ _ALIKE: Mapping[str, str] = {
 _FUSED = ("adamwtorchfused", "adamwapexfused", "fusedadam", "fusedlamb", "fusedsgd", "fusedlion")
 
 
-def found_optimizer(
+def match_optimizer(
     name: str, *, momentum: object = None, nesterov: object = None, is_fused: object = None
-) -> FoundOptimizer:
+) -> OptimizerMatch:
     """The optimizer that a framework's name and arguments mean; an unknown one has a problem, with the near names."""
     key = name.rpartition(".")[2].casefold().replace("_", "").replace("-", "").replace(" ", "")
     style = FUSED if is_fused is True or key in _FUSED else ""
     if key in ("sgd", "fusedsgd") and momentum is not None:
         has_momentum = not isinstance(momentum, int | float) or momentum > 0
-        return FoundOptimizer("sgd" if not has_momentum else "nesterov" if nesterov is True else "momentum", style)
+        return OptimizerMatch("sgd" if not has_momentum else "nesterov" if nesterov is True else "momentum", style)
     if key == "sgd" and nesterov is True:
-        return FoundOptimizer("nesterov", style)
+        return OptimizerMatch("nesterov", style)
     candidates = [candidate for candidate in _NAMES.get(key, (key,)) if candidate in OPTIMIZERS]
     if candidates:
         exact = _NAMES.get(key, (key,))[0]
         note = "" if candidates[0] == exact else f"{name} is taken as {candidates[0]}"
-        return FoundOptimizer(candidates[0], style, note)
+        return OptimizerMatch(candidates[0], style, note)
     if key in _ALIKE:
-        return FoundOptimizer(_ALIKE[key], style, f"{name} is taken as {_ALIKE[key]}, which keeps as much state")
-    return FoundOptimizer(name, problem=str(UnknownName("optimizer", name, OPTIMIZERS)))
+        return OptimizerMatch(_ALIKE[key], style, f"{name} is taken as {_ALIKE[key]}, which keeps as much state")
+    return OptimizerMatch(name, problem=str(UnknownName("optimizer", name, OPTIMIZERS)))

@@ -72,19 +72,19 @@ class Reader:
     name: str
     document: Mapping[str, Any]
     prefix: str = ""
-    found: list[ConfigSetting] = field(default_factory=list)
+    entries: list[ConfigSetting] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)
+    read_keys: set[str] = field(default_factory=set)
     inner: "list[Reader]" = field(default_factory=list)
 
     def take(self, key: str) -> Any:
         """The value of a key; None where it is absent, null or `auto`."""
-        self.asked.add(key)
+        self.read_keys.add(key)
         value = self.document.get(key)
         return None if isinstance(value, str) and value.strip().casefold() in AUTO else value
 
-    def whole(self, key: str) -> int | None:
+    def integer(self, key: str) -> int | None:
         """A whole number; also one that is written as text."""
         value = self.take(key)
         if value is None:
@@ -120,17 +120,17 @@ class Reader:
         value = self.take(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.wrong(key, "a table", value)
-        reader = Reader(self.name, value or {}, f"{self.prefix}{key}.", self.found, self.not_modelled, self.notes)
+        reader = Reader(self.name, value or {}, f"{self.prefix}{key}.", self.entries, self.not_modelled, self.notes)
         self.inner.append(reader)
         return reader
 
     def set(self, option: str, value: Any, key: str, *, is_default: bool = False, problem: str = "") -> None:
         """Say what an option is."""
-        self.found.append(ConfigSetting(option, value, f"{self.prefix}{key}", is_default, problem))
+        self.entries.append(ConfigSetting(option, value, f"{self.prefix}{key}", is_default, problem))
 
     def leave(self, key: str, why: str = "") -> None:
         """Say that a setting is not accounted for."""
-        self.asked.add(key)
+        self.read_keys.add(key)
         self.not_modelled.append(f"{self.prefix}{key}" + (f" ({why})" if why else ""))
 
     def wrong(self, key: str, wanted: str, value: Any) -> BadInput:
@@ -139,10 +139,12 @@ class Reader:
 
     def unread(self) -> list[str]:
         """Keys that nobody asked for, those of nested tables with their path."""
-        own = [
-            f"{self.prefix}{key}" for key, value in self.document.items() if key not in self.asked and value is not None
+        keys = [
+            f"{self.prefix}{key}"
+            for key, value in self.document.items()
+            if key not in self.read_keys and value is not None
         ]
-        return [*own, *(key for reader in self.inner for key in reader.unread())]
+        return [*keys, *(key for reader in self.inner for key in reader.unread())]
 
     def settings(
         self, kind: str, *, uses_deepspeed: bool = False, harmless: frozenset[str] = frozenset()
@@ -152,7 +154,7 @@ class Reader:
         return ConfigSettings(
             self.name,
             kind,
-            tuple(self.found),
+            tuple(self.entries),
             tuple(dict.fromkeys(self.not_modelled)),
             tuple(key for key in unread if key in harmless),
             tuple(dict.fromkeys(self.notes)),

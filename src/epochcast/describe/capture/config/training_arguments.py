@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.describe.capture.config.offloads import set_fsdp_offload
-from epochcast.describe.capture.config.optimizers import found_optimizer
+from epochcast.describe.capture.config.optimizers import match_optimizer
 from epochcast.describe.capture.config.setting import STEPS, ConfigSettings, Reader
 
 KIND = "TrainingArguments"
-_OWN = (
+_KEYS = (
     *("per_device_train_batch_size", "num_train_epochs", "gradient_checkpointing", "optim", "per_gpu_train_batch_size"),
     *("per_device_eval_batch_size", "lr_scheduler_type", "dataloader_num_workers", "torch_compile", "bf16_full_eval"),
 )
@@ -73,17 +73,17 @@ _HARMLESS = frozenset(
 
 def is_training_arguments(document: Mapping[str, Any]) -> bool:
     """Whether it has keys of TrainingArguments."""
-    return any(key in document for key in _OWN)
+    return any(key in document for key in _KEYS)
 
 
 def read_training_arguments(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the arguments say of a job."""
     reader = Reader(name, document)
     batch_key = "per_device_train_batch_size"
-    batch = reader.whole(batch_key) or reader.whole("per_gpu_train_batch_size")
+    batch = reader.integer(batch_key) or reader.integer("per_gpu_train_batch_size")
     if batch is not None:
         reader.set("batch", batch, batch_key)
-    accumulate = reader.whole("gradient_accumulation_steps")
+    accumulate = reader.integer("gradient_accumulation_steps")
     if accumulate is not None:
         reader.set("accumulate", accumulate, "gradient_accumulation_steps")
     _read_length(reader)
@@ -93,7 +93,7 @@ def read_training_arguments(name: str, document: Mapping[str, Any]) -> ConfigSet
         reader.set("checkpointing", True, "gradient_checkpointing")
     _read_compiler(reader)
     _read_fsdp(reader)
-    workers, prefetch = reader.whole("dataloader_num_workers"), reader.whole("dataloader_prefetch_factor")
+    workers, prefetch = reader.integer("dataloader_num_workers"), reader.integer("dataloader_prefetch_factor")
     if workers is not None:
         reader.set("workers", workers, "dataloader_num_workers")
     if prefetch is not None:
@@ -101,21 +101,21 @@ def read_training_arguments(name: str, document: Mapping[str, Any]) -> ConfigSet
     for key, why in _NOT_MODELLED.items():
         if reader.take(key) and str(reader.document[key]).casefold() != "no":
             reader.leave(key, why)
-    said = {setting.option for setting in reader.found}
+    stated = {setting.option for setting in reader.entries}
     for option, value in _DEFAULTS.items():
-        if option not in said and not (option == "epochs" and STEPS in said):
+        if option not in stated and not (option == "epochs" and STEPS in stated):
             reader.set(option, value, "default", is_default=True)
     return reader.settings(KIND, uses_deepspeed=bool(reader.take(DEEPSPEED)), harmless=_HARMLESS)
 
 
 def _read_length(reader: Reader) -> None:
-    steps, epochs = reader.whole("max_steps"), reader.take("num_train_epochs")
+    steps, epochs = reader.integer("max_steps"), reader.take("num_train_epochs")
     if steps is not None and steps > 0:
         reader.set(STEPS, steps, "max_steps")
     elif isinstance(epochs, float) and not epochs.is_integer():
         reader.leave("num_train_epochs", f"{epochs:g} is no whole number; give `epochs`")
     elif epochs is not None:
-        reader.set("epochs", reader.whole("num_train_epochs"), "num_train_epochs")
+        reader.set("epochs", reader.integer("num_train_epochs"), "num_train_epochs")
 
 
 def _read_precision(reader: Reader) -> None:
@@ -124,7 +124,7 @@ def _read_precision(reader: Reader) -> None:
             reader.set("precision", precision, key)
             break
     for key in ("bf16", "fp16", "tf32", "fp16_full_eval", "bf16_full_eval", "fp16_backend", "fp16_opt_level"):
-        reader.asked.add(key)
+        reader.read_keys.add(key)
 
 
 def _read_optimizer(reader: Reader) -> None:
@@ -133,7 +133,7 @@ def _read_optimizer(reader: Reader) -> None:
         name = "adafactor"
     if not name:
         return
-    optimizer = found_optimizer(name)
+    optimizer = match_optimizer(name)
     reader.set("optimizer", optimizer.name, "optim", problem=optimizer.problem)
     if optimizer.note:
         reader.notes.append(optimizer.note)

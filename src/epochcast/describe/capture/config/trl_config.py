@@ -40,19 +40,20 @@ ATTENTIONS: Mapping[str, str] = {
 }
 
 
-def read_trl(reader: Reader, kind: str, *, with_defaults: bool = True) -> None:
+def read_trl(reader: Reader, kind: str) -> None:
     """Length, packing and what else changes a step; `kind` is the class. A trainer that takes the same arguments, as
     older ones do, has no defaults of its own.
     """
+    with_defaults = kind in TRL_CONFIGS
     key = _OLD if _OLD in reader.document else _NEW
-    length = reader.whole(key)
+    length = reader.integer(key)
     if length is not None:
         reader.set("input_shape", (length,), key)
     elif with_defaults and kind not in _GENERATING:
         reader.set("input_shape", (LENGTH,), "default", is_default=True)
     if reader.flag("packing"):
         reader.set(PACKING, True, "packing")
-    if TRL_CONFIGS.get(kind) and with_defaults:
+    if TRL_CONFIGS.get(kind):
         reader.not_modelled.append(f"{kind}: {TRL_CONFIGS[kind]}")
     if reader.text("loss_type") in ("chunked_nll", "dft") and kind == SFT:
         reader.leave(
@@ -83,7 +84,7 @@ _NOT_MODELLED: Mapping[str, str] = {
     "precompute_ref_log_probs": "",
 }
 
-OWN_KEYS: frozenset[str] = frozenset(
+TRL_KEYS: frozenset[str] = frozenset(
     (
         *(*LENGTH_KEYS, "packing", "loss_type", "model_init_kwargs", "peft_config", *_NOT_MODELLED),
         *("assistant_only_loss", "beta", "chat_template_path", "completion_only_loss", "dataset_kwargs"),

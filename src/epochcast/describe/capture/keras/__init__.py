@@ -14,7 +14,7 @@ from epochcast.describe.capture.keras.keras_call import KerasLayer, KerasTensor
 from epochcast.describe.capture.keras.keras_network import KerasNetwork
 from epochcast.describe.capture.keras.nodes import check_layers
 from epochcast.describe.capture.model import BuiltModel
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import reading
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
 from epochcast.errors import BadInput
@@ -25,7 +25,7 @@ __all__ = ["from_config", "from_keras", "layer_shapes", "load_keras"]
 def load_keras(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
     """The model of a `.keras` archive or a Keras JSON. `input_shape` is one sample of the first input."""
     file = Path(path)
-    with naming(file.name):
+    with reading(file.name):
         return from_config(read_config(file), file.name, input_shape)
 
 

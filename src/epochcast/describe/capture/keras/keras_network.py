@@ -8,7 +8,7 @@ from typing import Any
 from epochcast.describe.capture.keras.keras_call import KerasCall, KerasLayer, KerasTensor, Shape, plain
 from epochcast.describe.capture.keras.keras_rules import RULES, TF_FUNCTIONS
 from epochcast.describe.capture.keras.nodes import Ref, arguments_of, declared_shapes, references, tensors_of
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import PlacedError, reading_part
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.ops.opaque_op import kind_named
 from epochcast.errors import BadInput
@@ -85,22 +85,22 @@ class KerasNetwork:
     def _functional(self, layer: KerasLayer, inputs: list[KerasTensor]) -> list[KerasTensor]:
         entries = list(references(layer.config.get("input_layers", [])))
         if len(entries) != len(inputs):
-            raise BadInput(f"{self.label}: {layer.name} has {len(entries)} inputs, got {len(inputs)}")
+            raise PlacedError(self.label, f"{layer.name} has {len(entries)} inputs, got {len(inputs)}")
         outputs_so_far = _Outputs(zip(entries, inputs, strict=True))
         waiting = [use for use in self._uses(layer) if not outputs_so_far.has(use.name, use.number)]
         while waiting:
             later = [use for use in waiting if not self._used(use, outputs_so_far)]
             if len(later) == len(waiting):
                 missing = next(ref.layer for ref in later[0].reads if outputs_so_far.find(ref) is None)
-                raise BadInput(
-                    f"{self.label}: layer {later[0].name!r} reads {missing!r}, which is missing or part of a cycle"
+                raise PlacedError(
+                    self.label, f"layer {later[0].name!r} reads {missing!r}, which is missing or part of a cycle"
                 )
             waiting = later
         outputs = []
         for ref in references(layer.config.get("output_layers", [])):
             value = outputs_so_far.find(ref)
             if value is None:
-                raise BadInput(f"{self.label}: output layer {ref.layer!r} is not in the model")
+                raise PlacedError(self.label, f"output layer {ref.layer!r} is not in the model")
             outputs.append(value)
         return outputs
 
@@ -127,7 +127,7 @@ class KerasNetwork:
     def _layer(self, row: Mapping[str, Any], parent: KerasLayer, fallback: str) -> KerasLayer:
         config, class_name = row.get("config"), row.get("class_name")
         if not isinstance(class_name, str) or not isinstance(config, Mapping):
-            raise BadInput(f"{self.label}: a layer in {parent.name} has no class_name or config")
+            raise PlacedError(self.label, f"a layer in {parent.name} has no class_name or config")
         name = str(config.get("name") or row.get("name") or fallback)
         trainable = parent.trainable and bool(config.get("trainable", True))
         return KerasLayer(class_name.rpartition(">")[2], name, config, trainable, str(row.get("module") or ""))
@@ -136,7 +136,7 @@ class KerasNetwork:
 
     def apply(self, layer: KerasLayer, values: list[KerasTensor], arguments: Mapping[str, Any]) -> list[KerasTensor]:
         """The outputs of one use of a layer."""
-        with naming(f"{self.label}: layer {layer.name!r} ({layer.class_name})", self.label):
+        with reading_part(f"{self.label}: layer {layer.name!r} ({layer.class_name})"):
             results = self._results(layer, values, arguments)
         path = ".".join([*self._path, layer.name])
         self.shapes.setdefault(path, []).extend(value.shape for value in results)

@@ -51,11 +51,11 @@ def separable(call: KerasCall) -> KerasTensor:
     middle, filters = _depthwise(call, False, "depthwise_kernel"), call.count("filters")
     x = middle.image(call.channels_first)
     dims = len(x.shape) - 2
-    one = (1,) * dims
-    weights = [call.weight("pointwise_kernel", (filters, x.shape[1], *one))]
+    unit = (1,) * dims
+    weights = [call.weight("pointwise_kernel", (filters, x.shape[1], *unit))]
     if call.flag("use_bias", True):
         weights.append(call.weight("bias", (filters,)))
-    y = call.op(Conv(one, (0,) * dims, one), [x], [(x.shape[0], filters, *x.shape[2:])], weights)
+    y = call.op(Conv(unit, (0,) * dims, unit), [x], [(x.shape[0], filters, *x.shape[2:])], weights)
     return call.activated(call.from_image(y[0]))
 
 
@@ -123,9 +123,9 @@ def global_pool(style: str) -> Rule:
 
     def rule(call: KerasCall) -> KerasTensor:
         x = call.image()
-        one = (1,) * (len(x.shape) - 2)
-        zero = (0,) * len(one)
-        y = call.op(Pool(style, zero, zero, zero), [x], [(*x.shape[:2], *one)])[0]
+        unit = (1,) * (len(x.shape) - 2)
+        zero = (0,) * len(unit)
+        y = call.op(Pool(style, zero, zero, zero), [x], [(*x.shape[:2], *unit)])[0]
         return call.from_image(y) if call.flag("keepdims", False) else call.reshaped(plain(y), x.shape[:2], "flatten")
 
     return rule

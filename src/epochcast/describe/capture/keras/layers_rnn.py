@@ -119,7 +119,7 @@ def conv_lstm(call: KerasCall) -> Sequence[KerasTensor]:
     x = inside.image()
     dims, filters = len(x.shape) - 2, call.count("filters")
     kernel, stride = call.sizes("kernel_size", dims), call.sizes("strides", dims)
-    dilation, one = call.sizes("dilation_rate", dims), (1,) * dims
+    dilation, unit = call.sizes("dilation_rate", dims), (1,) * dims
     before, sizes = _window(inside, x.shape[2:], kernel, stride, dilation)
     weights = [call.weight("kernel", (4 * filters, x.shape[1], *kernel))]
     if call.flag("use_bias", True):
@@ -128,9 +128,9 @@ def conv_lstm(call: KerasCall) -> Sequence[KerasTensor]:
     a = call.op(Conv(stride, before, dilation), [x], [gates], weights)[0]
     h = call.b.view(a, state, "slice")
     half = tuple((k - 1) // 2 for k in kernel)
-    c = call.op(Conv(one, half, one), [h], [gates], [call.weight("recurrent_kernel", (4 * filters, filters, *kernel))])[
-        0
-    ]
+    c = call.op(
+        Conv(unit, half, unit), [h], [gates], [call.weight("recurrent_kernel", (4 * filters, filters, *kernel))]
+    )[0]
     y = call.op(Elementwise("lstm"), [a, c], [state])[0]
     shape = state if call.channels_first else back(state)
     sequence = call.reshaped(replace(plain(y), shape=shape), (n, steps, *shape[1:]), "split_time")

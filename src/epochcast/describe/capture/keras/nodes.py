@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from epochcast.describe.capture.keras.keras_call import Shape
-from epochcast.errors import BadInput
+from epochcast.describe.capture.read_errors import PlacedError
 
 MOST_DEPTH = 32
 # No layer has more outputs: those of a damaged file would fill memory.
@@ -76,14 +76,14 @@ def arguments_of(node: object) -> dict[str, Any]:
 def check_layers(config: Mapping[str, Any], label: str, depth: int = 0) -> None:
     """Refuses a config whose layers do not have the form Keras writes; nested models are looked into."""
     if depth > MOST_DEPTH:
-        raise BadInput(f"{label}: models are nested more than {MOST_DEPTH} deep")
+        raise PlacedError(label, f"models are nested more than {MOST_DEPTH} deep")
     for index, row in enumerate(config["layers"]):
         inner = row.get("config") if isinstance(row, Mapping) else None
         if not isinstance(inner, Mapping) or not isinstance(row.get("class_name"), str):
-            raise BadInput(f"{label}: layer {index} of {config.get('name')} has no class_name or config")
+            raise PlacedError(label, f"layer {index} of {config.get('name')} has no class_name or config")
         nodes = row.get("inbound_nodes") or []
         if not isinstance(nodes, list) or not all(_is_node(node) for node in nodes):
-            raise BadInput(f"{label}: layer {index} of {config.get('name')} has inbound nodes of no known form")
+            raise PlacedError(label, f"layer {index} of {config.get('name')} has inbound nodes of no known form")
         if isinstance(inner.get("layers"), list):
             check_layers(inner, label, depth + 1)
 

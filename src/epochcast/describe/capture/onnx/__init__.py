@@ -8,7 +8,7 @@ from epochcast.describe.capture.onnx.batch_binding import Binding, bind
 from epochcast.describe.capture.onnx.onnx_file import File, read_file
 from epochcast.describe.capture.onnx.onnx_rules import RULES
 from epochcast.describe.capture.onnx.onnx_walk import OnnxValue, OnnxWalk
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import reading
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.op_kinds import Conv, Norm
 from epochcast.errors import BadInput
@@ -18,7 +18,7 @@ __all__ = ["load_onnx"]
 
 def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
     """The model of an `.onnx` file. `input_shape` is one sample of the first input, where the file does not fix it."""
-    with naming(Path(path).name):
+    with reading(Path(path).name):
         file = read_file(Path(path))
         binding = bind(file, input_shape)
         reference = None

@@ -84,7 +84,7 @@ def _joined(call: OnnxCall, values: Sequence[OnnxValue]) -> tuple[int, ...]:
         return tuple(broadcast_shapes(*[v.shape for v in values]))
     except ValueError:
         shapes = " and ".join("×".join(map(str, v.shape)) for v in values)
-        raise BadInput(f"{call.place} joins {shapes}, which do not fit{fixed_batch_hint(call)}") from None
+        raise BadInput(f"it joins {shapes}, which do not fit{fixed_batch_hint(call)}") from None
 
 
 def fixed_batch_hint(call: OnnxCall) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.base.caching import remembered
+from epochcast.describe.capture.read_errors import PlacedError
 from epochcast.describe.graph.tensor import DType
 from epochcast.errors import BadInput, MissingExtra
 
@@ -156,9 +157,9 @@ def _attributes(node: Any, place: str, opset: int) -> dict[str, Any]:
     from onnx import AttributeProto, helper
 
     defined = _defined(node.op_type, opset, node.domain)
-    for what, names, least in (("inputs", node.input, defined.inputs), ("outputs", node.output, defined.outputs)):
+    for side, names, least in (("inputs", node.input, defined.inputs), ("outputs", node.output, defined.outputs)):
         if len(names) < least:
-            raise BadInput(f"{place} has {len(names)} {what}, expected at least {least}")
+            raise BadInput(f"{place} has {len(names)} {side}, expected at least {least}")
     attributes = {}
     for attribute in node.attribute:
         kind = AttributeProto.AttributeType.Name(attribute.type)
@@ -234,7 +235,7 @@ def dtype_of(code: int, label: str) -> DType:
     if code not in names:
         onnx_names = TensorProto.DataType.keys()
         name = TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
-        raise BadInput(f"{label}: tensors of type {name if name in onnx_names else code} are not supported")
+        raise PlacedError(label, f"tensors of type {name if name in onnx_names else code} are not supported")
     return names[code]
 
 

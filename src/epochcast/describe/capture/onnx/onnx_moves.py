@@ -73,7 +73,7 @@ def _reshaped(call: OnnxCall, value: OnnxValue, shape: Sizes) -> Sequence[OnnxVa
 def _target(call: OnnxCall, value: OnnxValue) -> Sizes:
     target = call.integers("shape", 1)
     if target is None:
-        raise BadInput(f"{call.place} has no shape")
+        raise BadInput("it has no shape")
     keeps_zero = bool(call.attribute("allowzero", 0))
     shape = [value.shape[i] if n == 0 and not keeps_zero else n for i, n in enumerate(target)]
     walk, total = call.walk, prod(value.shape)
@@ -94,7 +94,7 @@ def _target(call: OnnxCall, value: OnnxValue) -> Sizes:
             shape[shape.index(-1)] = total // other_sizes
     if prod(shape) != total or -1 in shape:
         given_text, target_text = ("×".join(map(str, s)) for s in (value.shape, target))
-        raise BadInput(f"{call.place} reshapes {given_text} to {target_text}, which do not fit{fixed_batch_hint(call)}")
+        raise BadInput(f"it reshapes {given_text} to {target_text}, which do not fit{fixed_batch_hint(call)}")
     return tuple(shape)
 
 
@@ -107,7 +107,7 @@ def _rescaled(call: OnnxCall, input_shape: Sizes, old_input: Sizes, old_output: 
     place = _grown_dimension(prod(old_input[:grown]), prod(old_input[: grown + 1]), old_output, exported)
     size, remainder = divmod(old_output[place] * prod(input_shape), prod(old_output))
     if remainder:
-        raise BadInput(f"{call.place} reshapes the batch into another dimension{fixed_batch_hint(call)}")
+        raise BadInput(f"it reshapes the batch into another dimension{fixed_batch_hint(call)}")
     return (*old_output[:place], size, *old_output[place + 1 :])
 
 
@@ -210,7 +210,7 @@ def concatenate(call: OnnxCall) -> Sequence[Tensor | OnnxValue]:
     for t in tensors[1:]:
         if t.shape[:axis] != tensors[0].shape[:axis] or t.shape[axis + 1 :] != tensors[0].shape[axis + 1 :]:
             shapes = " and ".join("×".join(map(str, s.shape)) for s in tensors)
-            raise BadInput(f"{call.place} joins {shapes}, which do not fit{fixed_batch_hint(call)}")
+            raise BadInput(f"it joins {shapes}, which do not fit{fixed_batch_hint(call)}")
     shape = list(tensors[0].shape)
     shape[axis] = sum(t.shape[axis] for t in tensors)
     return call.b.op(Copy("concatenate"), tensors, [shape], dtypes=[tensors[0].dtype], name=call.layer)
@@ -239,7 +239,7 @@ def resize(call: OnnxCall) -> Sequence[Tensor]:
         for axis, scale in zip(axes, scales, strict=True):
             shape[axis] = int(x.shape[axis] * float(scale) + 1e-6)
     else:
-        raise BadInput(f"{call.place}: its sizes depend on values, so its work cannot be known")
+        raise BadInput("its sizes depend on values, so its work cannot be known")
     if call.walk.is_rebound and 0 in axes:
         shape[0] = x.shape[0]
     return call.b.op(Gather(str(call.attribute("mode", "nearest"))), [x], [shape], name=call.layer)

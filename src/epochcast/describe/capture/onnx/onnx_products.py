@@ -45,7 +45,7 @@ def conv(call: OnnxCall) -> Sequence[Tensor]:
         weights.append(call.weight(2))
     shape, groups = weights[0].shape, call.attribute("group", 1)
     if len(x.shape) != len(shape) or x.shape[1] != shape[1] * groups:
-        raise BadInput(f"{call.place}: an input of {x.shape[1:]} does not fit a weight of {shape} in {groups} groups")
+        raise BadInput(f"an input of {x.shape[1:]} does not fit a weight of {shape} in {groups} groups")
     stride, dilation, before, _, sizes = window(call, shape[2:], x.shape[2:])
     kind = Conv(stride, before, dilation, groups)
     return call.b.op(kind, [x], [(x.shape[0], shape[0], *sizes)], weights=weights, name=call.layer)
@@ -83,7 +83,7 @@ def gemm(call: OnnxCall) -> Sequence[Tensor]:
     rows = a.shape[-1] if transpose_a else a.shape[0]
     depth, columns = (b.shape[1], b.shape[0]) if transpose_b else b.shape
     if depth != (a.shape[0] if transpose_a else a.shape[-1]):
-        raise BadInput(f"{call.place}: {a.shape} does not multiply {b.shape}")
+        raise BadInput(f"{a.shape} does not multiply {b.shape}")
     bias = [call.weight(2)] if call.has(2) and call.value(2).origin != "data" else []
     kind = Matmul(transpose_a, transpose_b)
     if second.origin == "data":
@@ -106,7 +106,7 @@ def matmul(call: OnnxCall) -> Sequence[Tensor]:
     """A product; with a 2-D initialiser on the right it is a linear layer, and takes in a bias added behind it."""
     first, second = call.value(0), call.value(1)
     if first.shape[-1] != (second.shape[-2] if len(second.shape) > 1 else second.shape[0]):
-        raise BadInput(f"{call.place}: {first.shape} does not multiply {second.shape}")
+        raise BadInput(f"{first.shape} does not multiply {second.shape}")
     is_linear = first.origin == "data" and second.origin != "data" and len(second.shape) == 2
     if is_linear:
         second, transpose_b = _untransposed(call, second, False)

@@ -14,7 +14,7 @@ from typing import Any
 from epochcast.describe.capture.onnx.batch_binding import Binding
 from epochcast.describe.capture.onnx.constant_folding import fold
 from epochcast.describe.capture.onnx.onnx_file import Array, File, OnnxNode, dtype_of, small_array
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import reading_part
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Parameter
 from epochcast.describe.graph.ops.opaque_op import kind_named
@@ -76,7 +76,7 @@ class OnnxWalk:
                 self.values[node.outputs[0]] = self.values[self.absorbed[node.outputs[0]]]
                 continue
             call = OnnxCall(self, node)
-            with naming(call.place, self.file.label):
+            with reading_part(call.place):
                 results = self._constant(call) or self._apply(call, rules)
                 for name, value in zip(node.outputs, results, strict=False):
                     if name:
@@ -180,7 +180,7 @@ class OnnxWalk:
         if dims and all(s is not None for s in sizes):
             return tuple(s for s in sizes if s is not None)
         if call.node.domain in ("", "ai.onnx"):
-            raise BadInput(f"{call.place}: the size of its output depends on values, so its work cannot be known")
+            raise BadInput("the size of its output depends on values, so its work cannot be known")
         self.notes[
             f"{call.node.op} has no rule and no declared shape: its output is assumed to be as large as its input"
         ] = None
@@ -235,10 +235,10 @@ class OnnxCall:
     def value(self, place: int) -> OnnxValue:
         """The value of an input."""
         if not self.has(place):
-            raise BadInput(f"{self.place} lacks input {place}")
+            raise BadInput(f"it lacks input {place}")
         name = self.node.inputs[place]
         if name not in self.walk.values:
-            raise BadInput(f"{self.place} reads {name!r}, which no node computes")
+            raise BadInput(f"it reads {name!r}, which no node computes")
         return self.walk.values[name]
 
     def data(self, place: int) -> Tensor:
@@ -267,7 +267,7 @@ class OnnxCall:
             return None
         array = self.array(place)
         if array is None:
-            raise BadInput(f"{self.place}: its {name} depend on values, so its work cannot be known")
+            raise BadInput(f"its {name} depend on values, so its work cannot be known")
         return tuple(int(n) for n in array.reshape(-1))
 
     def results(self) -> Iterator[str]:
@@ -299,7 +299,7 @@ def _constant_node(node: OnnxNode, label: str) -> OnnxValue:
             return OnnxValue(node.outputs[0], tuple(value.dims), dtype, "constant", small_array(value))
         if name in ("value_int", "value_ints", "value_float", "value_floats"):
             return _constant_value(list(value) if isinstance(value, list | tuple) else [value][0])
-    raise BadInput(f"{label}: node {node.name!r} (Constant) has a value of no supported type")
+    raise BadInput("its value is of no supported type")
 
 
 def _node_inference(call: OnnxCall, file: File) -> Iterator[tuple[str, tuple[tuple[int, ...], DType]]]:

@@ -14,7 +14,7 @@ from epochcast.describe.capture.config.adapter_config import (
 )
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.trl_config import ATTENTIONS, LENGTH_KEYS, read_trl
-from epochcast.describe.capture.script.script_calls import UNREAD, arguments, known
+from epochcast.describe.capture.script.script_calls import UNREAD, arguments, readable
 from epochcast.describe.capture.script.script_models import ScriptNames
 from epochcast.errors import EpochcastError
 
@@ -28,13 +28,13 @@ class FineTuning:
     """What the calls of a script say; `weaker` counts where nothing else says it."""
 
     script: str
-    found: list[ConfigSetting] = field(default_factory=list)
+    entries: list[ConfigSetting] = field(default_factory=list)
     weaker: list[ConfigSetting] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     passed: dict[str, str] = field(default_factory=dict)
     """Configs that are passed on, by the name of the argument, and the line."""
-    known: set[str] = field(default_factory=set)
+    read_configs: set[str] = field(default_factory=set)
     """Those among them that were read."""
 
     def read_config(self, call: ast.Call, names: ScriptNames, root: str, last: str) -> bool:
@@ -42,66 +42,65 @@ class FineTuning:
         line = f"line {call.lineno}"
         if (root == "peft" and last in OTHER_ADAPTERS) or (root == "transformers" and last in OTHER_QUANTISERS):
             self.not_modelled.append(f"{last} ({line}: the model is forecast without it)")
-            self.known.add(_ADAPTER if root == "peft" else _QUANTISED)
+            self.read_configs.add(_ADAPTER if root == "peft" else _QUANTISED)
             return True
         read = _READERS.get((root, last))
         if read is None:
             return False
-        self.known.add(_ADAPTER if root == "peft" else _QUANTISED)
-        given = arguments(call, names)
-        unread = frozenset(name for name, value in given.items() if value is UNREAD)
+        self.read_configs.add(_ADAPTER if root == "peft" else _QUANTISED)
+        keywords = arguments(call, names)
+        unread = frozenset(name for name, value in keywords.items() if value is UNREAD)
         try:
-            self._take(read(self.script, known(given), unread), line)
+            self._take(read(self.script, readable(keywords), unread), line)
         except EpochcastError as error:
             self.notes.append(f"{line}: {problem_of(error)}")
-        computed = computed_precision(known(given))
+        computed = computed_precision(readable(keywords))
         self.weaker += [] if computed is None else [replace(computed, key=line)]
         return True
 
-    def read_loading(self, call: ast.Call, given: Mapping[str, Any]) -> None:
+    def read_loading(self, call: ast.Call, keywords: Mapping[str, Any]) -> None:
         """from_pretrained(…, dtype=torch.bfloat16, load_in_4bit=True, attn_implementation="flash_attention_2")."""
         line = f"line {call.lineno}"
-        if given.get(_QUANTISED) is not None:
+        if keywords.get(_QUANTISED) is not None:
             self.passed[_QUANTISED] = line
-        given = known(given)
-        dtype = str(given.get("torch_dtype", given.get("dtype", ""))).rpartition(".")[2]
+        keywords = readable(keywords)
+        dtype = str(keywords.get("torch_dtype", keywords.get("dtype", ""))).rpartition(".")[2]
         if dtype in HALVES:
-            self.found.append(ConfigSetting("precision", HALVES[dtype], line))
-        if given.get("load_in_4bit") is True or given.get("load_in_8bit") is True:
-            self._take(read_bits_and_bytes(self.script, given), line)
-        attention = str(given.get("attn_implementation", ""))
+            self.entries.append(ConfigSetting("precision", HALVES[dtype], line))
+        if keywords.get("load_in_4bit") is True or keywords.get("load_in_8bit") is True:
+            self._take(read_bits_and_bytes(self.script, keywords), line)
+        attention = str(keywords.get("attn_implementation", ""))
         if attention in ATTENTIONS:
-            self.found.append(ConfigSetting("attention", ATTENTIONS[attention], line))
+            self.entries.append(ConfigSetting("attention", ATTENTIONS[attention], line))
 
     def read_trl(self, call: ast.Call, kind: str, document: Mapping[str, Any]) -> list[ConfigSetting]:
         """What SFTConfig or SFTTrainer say beside TrainingArguments."""
-        is_trainer = kind.endswith("Trainer")
         if any(k.arg == _ADAPTER and not _is_none(k.value) for k in call.keywords):
             self.passed[_ADAPTER] = f"line {call.lineno}"
         if isinstance(document.get("model_init_kwargs"), Mapping):
             self.read_loading(call, document["model_init_kwargs"])
         reader = Reader(self.script, document)
-        read_trl(reader, kind.replace("Trainer", "Config"), with_defaults=not is_trainer)
+        read_trl(reader, kind)
         self.not_modelled += reader.not_modelled
         self.notes += reader.notes
         if not any(k.arg in LENGTH_KEYS and _is_none(k.value) for k in call.keywords):
-            return reader.found
+            return reader.entries
         self.notes.append(
             f"line {call.lineno}: texts are not cut, so that their length is not known: give `input_shape`"
         )
-        return [setting for setting in reader.found if setting.option != "input_shape"]
+        return [setting for setting in reader.entries if setting.option != "input_shape"]
 
     def name_unread(self) -> None:
         """Say that a config is passed on that cannot be read."""
         for argument, option in ((_ADAPTER, "lora"), (_QUANTISED, "four_bit")):
-            if argument in self.passed and argument not in self.known:
+            if argument in self.passed and argument not in self.read_configs:
                 self.notes.append(
                     f"{self.passed[argument]}: {argument} is known only when the script runs: the model is forecast "
                     f"without it, give `{option}`"
                 )
 
     def _take(self, settings: ConfigSettings, line: str) -> None:
-        self.found += [replace(setting, key=line) for setting in settings.settings]
+        self.entries += [replace(setting, key=line) for setting in settings.settings]
         self.not_modelled += settings.not_modelled
         self.notes += settings.notes
 

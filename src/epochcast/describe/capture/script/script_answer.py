@@ -42,17 +42,16 @@ _MAKES_NAMES = ("*", "globals", "__getattr__", "exec", "setattr", "vars")
 class NeedsFactory(BadInput):
     """A script, or a name that is not in it, where a function that makes a model is needed.
 
-    Its notes say what the script holds. `asked` is the reference that was given, `instead` are references that work;
-    each is a separate note, so that the command line can show the whole command. `settings_file` is the script where it
-    says how it trains: what is not made by it needs to be told so. `said` are the options it says, `input_shape` the
-    size of its images and `published_shape` that of its published network; `missing` are words that a command still
-    needs, with an example of each.
+    Its notes list what the script holds. `reference` is the user's, `instead` are references that work; each is a
+    separate note, so that the command line can show the whole command. `settings_file` is the script if it has training
+    settings, `stated_options` are their options. `input_shape` is the size of its images, `published_shape` that of its
+    published network; `missing` are words that a command still needs, with an example of each.
     """
 
-    asked: str = ""
+    reference: str = ""
     instead: tuple[str, ...] = ()
     settings_file: str = ""
-    said: frozenset[str] = frozenset()
+    stated_options: frozenset[str] = frozenset()
     input_shape: tuple[int, ...] | None = None
     published_shape: tuple[int, ...] | None = None
     missing: tuple[str, ...] = ()
@@ -94,14 +93,14 @@ def name_not_in_script(reference: str) -> NeedsFactory | None:
 
 
 def _answer(
-    error: NeedsFactory, asked: str, place: str, script: Script, candidates: Sequence[ModelCandidate]
+    error: NeedsFactory, reference: str, place: str, script: Script, candidates: Sequence[ModelCandidate]
 ) -> NeedsFactory:
     lines = [*_candidate_lines(script, candidates), *_advice_lines(place, script, candidates)]
     for line in lines:
         error.add_note(str(line))
-    error.asked, error.candidates = asked, tuple(candidates)
+    error.reference, error.candidates = reference, tuple(candidates)
     error.instead = tuple(line.text for line in lines if line.is_reference)
-    error.said = frozenset(setting.option for settings in script.settings for setting in settings.settings)
+    error.stated_options = frozenset(setting.option for settings in script.settings for setting in settings.settings)
     best = candidates[0] if candidates else None
     if best is not None and best.framework == PYTORCH:
         error.input_shape = image_shape(syntax_tree(script.path), script.script_names)
@@ -125,13 +124,13 @@ def _candidate_lines(script: Script, candidates: Sequence[ModelCandidate]) -> It
     if len(candidates) > len(listed):
         yield _Line(f"  and {len(candidates) - len(listed)} more")
     for settings in script.settings:
-        said = sorted(
+        stated = sorted(
             f"{setting.option} {setting.value} ({'its default' if setting.is_default else setting.key})"
             for setting in settings.settings
         )
         speaker = "it" if settings.name == script.path.name else settings.name
-        if said:
-            yield _Line(f"{speaker} also says: {', '.join(said)}")
+        if stated:
+            yield _Line(f"{speaker} also says: {', '.join(stated)}")
         yield from (_Line(f"{speaker}: {note}") for note in settings.notes)
 
 

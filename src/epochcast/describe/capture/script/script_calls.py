@@ -19,7 +19,7 @@ def arguments(call: ast.Call, names: ScriptNames) -> dict[str, Any]:
     return {keyword.arg: plain(keyword.value, names) for keyword in call.keywords if keyword.arg}
 
 
-def known(values: Mapping[str, Any]) -> dict[str, Any]:
+def readable(values: Mapping[str, Any]) -> dict[str, Any]:
     """Those that can be read."""
     return {name: value for name, value in values.items() if value is not UNREAD and value is not None}
 
@@ -43,7 +43,7 @@ def plain(expression: ast.expr, names: ScriptNames, depth: int = 0) -> Any:
                 if isinstance(key, ast.Constant) and isinstance(key.value, str)
             }
         case ast.Call(func=function) if (dotted := names.imports.dotted(function)) is not None:
-            inner = known({k.arg: plain(k.value, names, depth + 1) for k in expression.keywords if k.arg})
+            inner = readable({k.arg: plain(k.value, names, depth + 1) for k in expression.keywords if k.arg})
             return {"class_path": dotted, "init_args": inner}
     written = names.value(expression)
     if written is not None:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from epochcast.describe.capture.script.script_names import PYTORCH, Imports, made_framework, published_reference
+from epochcast.describe.capture.script.script_names import PYTORCH, Imports, framework_of_call, published_reference
 
 Literal = int | float | str | bool
 
@@ -79,19 +79,16 @@ class ScriptNames:
                 return bound.get(name)
             case ast.Tuple(elts=[first, _]):  # a model and its example inputs
                 return self.model_of(first, bound)
-            case ast.IfExp(body=one, orelse=other):
-                return self.model_of(one, bound) or self.model_of(other, bound)
+            case ast.IfExp(body=body, orelse=other):
+                return self.model_of(body, bound) or self.model_of(other, bound)
             case ast.NamedExpr(value=value):
                 return self.model_of(value, bound)
             case ast.Call():
-                return self._called(expression, bound)
+                return self._called_local(expression, bound) or self._called_import(expression, bound)
             case _:
                 return None
 
-    def _called(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
-        return self._called_here(call, bound) or self._called_elsewhere(call, bound)
-
-    def _called_here(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
+    def _called_local(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
         """A call of a class or a function of the script."""
         match call.func:
             case ast.Name(id=name) if name in self.classes:
@@ -110,14 +107,14 @@ class ScriptNames:
             case _:
                 return None
 
-    def _called_elsewhere(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
+    def _called_import(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
         """A call of something that the script imports."""
         dotted = self.imports.dotted(call.func)
         if dotted is None:
             return None
         if dotted in _WRAPPERS:
             return self.model_of(call.args[0], bound) if call.args else None
-        framework = made_framework(dotted)
+        framework = framework_of_call(dotted)
         if framework is None:
             return None
         texts = [self.text(a) for a in [*call.args, *(k.value for k in call.keywords if k.arg in _NAME_ARGUMENTS)]]

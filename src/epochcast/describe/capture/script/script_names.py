@@ -33,7 +33,12 @@ _PLAIN_BASES: Mapping[str, str] = {
     **{f"{root}{place}.Sequential": KERAS for root in _KERAS_ROOTS for place in _KERAS_PLACES},
 }
 # Of torch.nn, most classes are layers and losses; a call of one of these makes a whole model.
-_WHOLE = ("torch.nn.Sequential", "torch.nn.Transformer", "torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder")
+_MODEL_CLASSES = (
+    "torch.nn.Sequential",
+    "torch.nn.Transformer",
+    "torch.nn.TransformerEncoder",
+    "torch.nn.TransformerDecoder",
+)
 
 
 def base_framework(dotted: str) -> str | None:
@@ -55,10 +60,10 @@ def needs_no_arguments(dotted: str) -> bool:
     return dotted in _PLAIN_BASES
 
 
-def made_framework(dotted: str) -> str | None:
+def framework_of_call(dotted: str) -> str | None:
     """The framework whose model a call of this name makes; None for layers, losses and everything else."""
     package, _, name = dotted.rpartition(".")
-    if dotted in _WHOLE:
+    if dotted in _MODEL_CLASSES:
         return PYTORCH
     if package == "torch.nn":
         return None
@@ -87,7 +92,7 @@ def published_reference(dotted: str, name: str | None, source: str | None = None
         return f"timm:{name}" if name else None
     if dotted == "torchvision.models.get_model" or (dotted == "torch.hub.load" and _is_vision(source)):
         return f"torchvision:{name}" if name else None
-    if package.startswith("torchvision.models") and function.islower() and made_framework(dotted):
+    if package.startswith("torchvision.models") and function.islower() and framework_of_call(dotted):
         return f"torchvision:{function}"
     return None
 
@@ -155,7 +160,7 @@ class Imports:
             return ".".join([self.meanings[first], *rest])
         for package in self.stars:
             guess = ".".join([package, first, *rest])
-            if base_framework(guess) or made_framework(guess):
+            if base_framework(guess) or framework_of_call(guess):
                 return guess
         return None
 

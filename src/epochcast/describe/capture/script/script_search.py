@@ -18,7 +18,12 @@ from pathlib import Path
 from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.describe.capture.script.import_effects import OnImport, done_on_import
 from epochcast.describe.capture.script.script_models import ModelSource, ScriptNames
-from epochcast.describe.capture.script.script_names import Imports, base_framework, made_framework, needs_no_arguments
+from epochcast.describe.capture.script.script_names import (
+    Imports,
+    base_framework,
+    framework_of_call,
+    needs_no_arguments,
+)
 from epochcast.describe.capture.script.script_settings import script_settings
 from epochcast.describe.capture.script.script_statements import (
     all_names,
@@ -339,7 +344,7 @@ class _ScriptReader:
         for call in self.calls:
             dotted = self.names.imports.dotted(call.func) or ""
             owner = dotted.removesuffix(".from_pretrained")
-            if owner == dotted or not (owner.endswith("Config") or made_framework(dotted)):
+            if owner == dotted or not (owner.endswith("Config") or framework_of_call(dotted)):
                 continue
             name_arguments = [k.value for k in call.keywords if k.arg == "pretrained_model_name_or_path"]
             name = self.names.text((*call.args, *name_arguments, None)[0])

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.describe.capture.config.lightning_settings import read_trainer
-from epochcast.describe.capture.config.optimizers import found_optimizer
+from epochcast.describe.capture.config.optimizers import OptimizerMatch, match_optimizer
 from epochcast.describe.capture.config.precisions import KERAS, MIXED
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
-from epochcast.describe.capture.config.trl_config import OWN_KEYS, TRL_CONFIGS
+from epochcast.describe.capture.config.trl_config import TRL_CONFIGS, TRL_KEYS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
-from epochcast.describe.capture.script.script_calls import UNREAD, arguments, known, plain
+from epochcast.describe.capture.script.script_calls import UNREAD, arguments, plain, readable
 from epochcast.describe.capture.script.script_models import ScriptNames
 from epochcast.describe.capture.script.script_names import Imports
 from epochcast.describe.capture.script.script_statements import constants, option, option_defaults
@@ -72,7 +72,7 @@ class _ScriptReading:
     path: Path
     tree: ast.Module
     name: str
-    found: list[ConfigSetting] = field(default_factory=list)
+    entries: list[ConfigSetting] = field(default_factory=list)
     weaker: list[ConfigSetting] = field(default_factory=list)
     not_modelled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class _ScriptReading:
         self._take_tuning()
         self._read_flags()
         self._read_hints()
-        own = ConfigSettings(
+        of_script = ConfigSettings(
             self.path.name,
             "",
             tuple(self._agreed()),
@@ -103,11 +103,12 @@ class _ScriptReading:
             is_strict=False,
             uses_deepspeed=self.uses_deepspeed,
         )
-        return (own, *self.deepspeed) if own.settings or own.not_modelled or own.notes or self.deepspeed else ()
+        is_silent = not (of_script.settings or of_script.not_modelled or of_script.notes or self.deepspeed)
+        return () if is_silent else (of_script, *self.deepspeed)
 
     def _take_tuning(self) -> None:
         self.tuning.name_unread()
-        self.found += self.tuning.found
+        self.entries += self.tuning.entries
         self.weaker += self.tuning.weaker
         self.not_modelled += self.tuning.not_modelled
         self.notes += self.tuning.notes
@@ -128,7 +129,11 @@ class _ScriptReading:
         ]
 
     def _set(self, option: str, value: Any, node: ast.AST, *, problem: str = "") -> None:
-        self.found.append(ConfigSetting(option, value, f"line {getattr(node, 'lineno', 0)}", problem=problem))
+        self.entries.append(ConfigSetting(option, value, f"line {getattr(node, 'lineno', 0)}", problem=problem))
+
+    def _set_optimizer(self, optimizer: OptimizerMatch, call: ast.Call) -> None:
+        self._set("optimizer", optimizer.name, call, problem=optimizer.problem)
+        self.notes += [optimizer.note] if optimizer.note else []
 
     # ---- calls ----------------------------------------------------------------------------------
 
@@ -157,28 +162,27 @@ class _ScriptReading:
 
     def _read_document(self, call: ast.Call, read: Callable[[dict[str, Any]], list[ConfigSetting]]) -> None:
         """Arguments of a trainer, read as its config file is."""
-        given = arguments(call, self.names)
+        keywords = arguments(call, self.names)
         line = f"line {call.lineno}"
         try:
-            settings = read(known(given))
+            settings = read(readable(keywords))
         except EpochcastError as error:
             self.notes.append(f"{line}: {problem_of(error)}")
             return
-        unread = [name for name, value in given.items() if value is UNREAD]
-        said = {name for name in given}
+        unread = [name for name, value in keywords.items() if value is UNREAD]
         for setting in settings:
             if setting.is_default and _DEFAULT_KEYS.get(setting.option, frozenset()) & set(unread):
                 continue  # it is said, and not known
-            self.found.append(ConfigSetting(setting.option, setting.value, line, setting.is_default, setting.problem))
+            self.entries.append(ConfigSetting(setting.option, setting.value, line, setting.is_default, setting.problem))
         matters = [name for name in unread if name in _MATTERS]
-        if matters and said:
+        if matters:
             self.notes.append(f"{line}: {', '.join(matters)}: known only when the script runs")
 
     def _trainer(self, document: dict[str, Any]) -> list[ConfigSetting]:
         reader = Reader(self.path.name, document)
         self.uses_deepspeed |= read_trainer(reader)
         self.not_modelled += reader.not_modelled
-        return reader.found
+        return reader.entries
 
     def _training_arguments(self, document: dict[str, Any]) -> list[ConfigSetting]:
         settings = read_training_arguments(self.path.name, document)
@@ -191,25 +195,25 @@ class _ScriptReading:
 
     def _trl(self, call: ast.Call, kind: str, document: dict[str, Any]) -> list[ConfigSetting]:
         """A config of TRL, or a trainer that takes arguments of one; what it says counts before TrainingArguments."""
-        own = self.tuning.read_trl(call, kind, document)
+        settings = self.tuning.read_trl(call, kind, document)
         if kind not in TRL_CONFIGS:
-            return own
-        said = {setting.option for setting in own}
-        rest = {name: value for name, value in document.items() if name not in OWN_KEYS}
-        return [*own, *(one for one in self._training_arguments(rest) if one.option not in said)]
+            return settings
+        options = {setting.option for setting in settings}
+        rest = {name: value for name, value in document.items() if name not in TRL_KEYS}
+        return [*settings, *(setting for setting in self._training_arguments(rest) if setting.option not in options)]
 
     def _read_accelerator(self, call: ast.Call) -> None:
-        given = known(arguments(call, self.names))
-        precision = MIXED.get(str(given.get("mixed_precision", "")).casefold())
+        keywords = readable(arguments(call, self.names))
+        precision = MIXED.get(str(keywords.get("mixed_precision", "")).casefold())
         if precision is not None:
             self._set("precision", precision, call)
-        if isinstance(given.get("gradient_accumulation_steps"), int):
-            self._set("accumulate", given["gradient_accumulation_steps"], call)
+        if isinstance(keywords.get("gradient_accumulation_steps"), int):
+            self._set("accumulate", keywords["gradient_accumulation_steps"], call)
 
     def _read_deepspeed(self, call: ast.Call) -> None:
         self.uses_deepspeed = True
-        given = known(arguments(call, self.names))
-        config = given.get("config", given.get("config_params", self.names.options.get("deepspeed_config")))
+        keywords = readable(arguments(call, self.names))
+        config = keywords.get("config", keywords.get("config_params", self.names.options.get("deepspeed_config")))
         if config is None:
             self.notes.append(
                 f"line {call.lineno}: the config of deepspeed.initialize is not in the script; give the file"
@@ -222,37 +226,37 @@ class _ScriptReading:
 
         try:
             if isinstance(config, Mapping) and "class_path" not in config:
-                self.deepspeed.append(read_deepspeed(f"{self.path.name}, {DEEPSPEED}", known(config)))
+                self.deepspeed.append(read_deepspeed(f"{self.path.name}, {DEEPSPEED}", readable(config)))
             elif isinstance(config, str):
                 self.deepspeed += named_deepspeed(self.path.name, config, self.path.parent)
         except BadInput as error:
             self.notes.append(problem_of(error))
 
     def _read_torch(self, call: ast.Call, dotted: str, last: str) -> None:
-        given = arguments(call, self.names)
+        keywords = arguments(call, self.names)
         if last == "autocast" or dotted.endswith(("amp.autocast", "autocast_mode.autocast")):
-            self._read_autocast(call, given)
+            self._read_autocast(call, keywords)
         elif dotted == "torch.set_float32_matmul_precision":
             word = self.names.text(call.args[0]) if call.args else None
             if word in ("high", "medium"):
                 self.weaker.append(ConfigSetting("precision", "tf32", f"line {call.lineno}"))
         elif dotted == "torch.compile":
-            mode = given.get("mode")
+            mode = keywords.get("mode")
             self._set("compile", "reduce-overhead" if mode == "reduce-overhead" else "inductor", call)
         elif dotted.endswith(".FullyShardedDataParallel") or last == "fully_shard":
             self._set("strategy", "fsdp", call)
         elif last == "DataParallel":
             self._set("strategy", "data_parallel", call)
 
-    def _read_autocast(self, call: ast.Call, given: Mapping[str, Any]) -> None:
-        device = self.names.text(call.args[0]) if call.args else given.get("device_type")
-        dtype = str(given.get("dtype", call.args[1] if len(call.args) > 1 else ""))
-        if len(call.args) > 1 and "dtype" not in given:
+    def _read_autocast(self, call: ast.Call, keywords: Mapping[str, Any]) -> None:
+        device = self.names.text(call.args[0]) if call.args else keywords.get("device_type")
+        dtype = str(keywords.get("dtype", call.args[1] if len(call.args) > 1 else ""))
+        if len(call.args) > 1 and "dtype" not in keywords:
             dtype = self.names.imports.dotted(call.args[1]) or ""
-        enabled = given.get("enabled", True)
+        enabled = keywords.get("enabled", True)
         if device == "cpu" or enabled in (False, 0):
             return
-        if enabled is UNREAD or given.get("dtype") is UNREAD:
+        if enabled is UNREAD or keywords.get("dtype") is UNREAD:
             self.notes.append(f"line {call.lineno}: autocast: known only when the script runs; give `precision`")
             return
         self._set("precision", "amp_bf16" if dtype.endswith("bfloat16") else "amp_fp16", call)
@@ -269,7 +273,7 @@ class _ScriptReading:
         match call.func.attr:
             case "compile" if self.names.imports.dotted(call.func) is None:  # not re.compile or torch.compile
                 self._read_keras_compile(call)
-            case "to" if known(arguments(call, self.names)).get("memory_format") == "torch.channels_last":
+            case "to" if readable(arguments(call, self.names)).get("memory_format") == "torch.channels_last":
                 self._set("channels_last", True, call)
             case "from_pretrained" | "from_config":
                 self.tuning.read_loading(call, arguments(call, self.names))
@@ -281,19 +285,16 @@ class _ScriptReading:
 
     def _read_keras_compile(self, call: ast.Call) -> None:
         """compile("adam"), compile(optimizer=keras.optimizers.SGD(momentum=0.9), loss=…)."""
-        given = known(arguments(call, self.names))
-        optimizer = given.get("optimizer", plain(call.args[0], self.names) if call.args else None)
-        if optimizer is None and "loss" not in given:
+        keywords = readable(arguments(call, self.names))
+        optimizer = keywords.get("optimizer", plain(call.args[0], self.names) if call.args else None)
+        if optimizer is None and "loss" not in keywords:
             return
         if isinstance(optimizer, str):
-            found = found_optimizer(optimizer)
-            self._set("optimizer", found.name, call, problem=found.problem)
+            self._set_optimizer(match_optimizer(optimizer), call)
         elif isinstance(optimizer, Mapping):
             inner = optimizer.get("init_args", {})
-            found = _keras_optimizer(str(optimizer.get("class_path", "")), inner)
-            self._set("optimizer", found.name, call, problem=found.problem)
-            self.notes += [found.note] if found.note else []
-        if given.get("jit_compile") is True:
+            self._set_optimizer(_keras_optimizer(str(optimizer.get("class_path", "")), inner), call)
+        if keywords.get("jit_compile") is True:
             self._set("compile", "xla", call)
         if any(meaning.partition(".")[0] == "tensorflow" for meaning in self.names.imports.meanings.values()):
             self._set("framework", "tensorflow", call)
@@ -319,22 +320,21 @@ class _ScriptReading:
             return False
         if package == "transformers":
             return last in _FROM_TRANSFORMERS
-        return any(package == one or package.startswith(f"{one}.") for one in _OPTIMIZER_PACKAGES)
+        return any(package == root or package.startswith(f"{root}.") for root in _OPTIMIZER_PACKAGES)
 
     def _read_optimizer(self, call: ast.Call, last: str) -> None:
-        given = arguments(call, self.names)
-        momentum = given.get("momentum")
+        keywords = arguments(call, self.names)
+        momentum = keywords.get("momentum")
         if momentum is None and len(call.args) > 2 and last == "SGD":
             momentum = self.names.value(call.args[2])
         if momentum is UNREAD:
             momentum = True  # a momentum that is named is hardly zero
-        found = found_optimizer(last, momentum=momentum, nesterov=given.get("nesterov"))
-        self._set("optimizer", found.name, call, problem=found.problem)
-        if given.get("fused") is True or found.style:
+        optimizer = match_optimizer(last, momentum=momentum, nesterov=keywords.get("nesterov"))
+        self._set_optimizer(optimizer, call)
+        if keywords.get("fused") is True or optimizer.style:
             self._set("update_style", "fused", call)
-        elif given.get("foreach") is False:
+        elif keywords.get("foreach") is False:
             self._set("update_style", "loop", call)
-        self.notes += [found.note] if found.note else []
 
     # ---- assignments, options -------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class _ScriptReading:
 
     def _read_hints(self) -> None:
         """Batch and epochs as arguments of loaders and of `fit`, or as options of the script."""
-        said = {setting.option for setting in self.found if not setting.is_default}
+        stated = {setting.option for setting in self.entries if not setting.is_default}
         hints: dict[str, list[tuple[ConfigSetting, bool]]] = {}
         for call in self.calls:
             default = option(call)
@@ -356,30 +356,30 @@ class _ScriptReading:
             for name, expression in pairs:
                 value = self.names.value(expression)
                 ours = _HINTS.get(name)
-                if ours is None or ours in said or not isinstance(value, int) or isinstance(value, bool) or value < 2:
+                if ours is None or ours in stated or not isinstance(value, int) or isinstance(value, bool) or value < 2:
                     continue
                 hints.setdefault(ours, []).append(
                     (ConfigSetting(ours, value, f"line {call.lineno}"), _is_training(call))
                 )
-        for found in hints.values():
-            of_training = [setting for setting, is_training in found if is_training]
-            self.found += of_training or [setting for setting, _ in found]
+        for hinted in hints.values():
+            of_training = [setting for setting, is_training in hinted if is_training]
+            self.entries += of_training or [setting for setting, _ in hinted]
 
     # ---- what they agree on ---------------------------------------------------------------------
 
     def _agreed(self) -> Iterator[ConfigSetting]:
-        strongest = {setting.option for setting in self.found if not setting.is_default}
+        strongest = {setting.option for setting in self.entries if not setting.is_default}
         weaker = [setting for setting in self.weaker if setting.option not in strongest]
         by_option: dict[str, list[ConfigSetting]] = {}
-        for setting in (*self.found, *weaker):
+        for setting in (*self.entries, *weaker):
             by_option.setdefault(setting.option, []).append(setting)
         for name, settings in by_option.items():
-            said = [setting for setting in settings if not setting.is_default] or settings
-            said = _stored_first(said) if name == "precision" else said
-            if len({str(setting.value) for setting in said}) == 1:
-                yield said[0]
+            stated = [setting for setting in settings if not setting.is_default] or settings
+            stated = _stored_first(stated) if name == "precision" else stated
+            if len({str(setting.value) for setting in stated}) == 1:
+                yield stated[0]
                 continue
-            each = " and ".join(f"{setting.value} ({setting.key})" for setting in said[:3])
+            each = " and ".join(f"{setting.value} ({setting.key})" for setting in stated[:3])
             self.notes.append(f"says {name} {each}; none is taken, give `{name}`")
 
 
@@ -389,9 +389,9 @@ def _stored_first(settings: Sequence[ConfigSetting]) -> list[ConfigSetting]:
     return stored or list(settings)
 
 
-def _keras_optimizer(class_path: str, inner: Mapping[str, Any]) -> Any:
+def _keras_optimizer(class_path: str, inner: Mapping[str, Any]) -> OptimizerMatch:
     is_sgd = class_path.rpartition(".")[2] == "SGD"
-    return found_optimizer(
+    return match_optimizer(
         class_path, momentum=inner.get("momentum", 0.0) if is_sgd else None, nesterov=inner.get("nesterov")
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from epochcast.base.atomic_files import write_text
 from epochcast.base.documents import parse_json, parse_toml, read_text
 from epochcast.describe.capture.model import Model
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import reading
 from epochcast.describe.capture.spec.saved_spec import saved_from_json, saved_to_json
 from epochcast.describe.capture.spec.spec_layers import layered
 from epochcast.describe.graph.recipe import Recipe
@@ -22,7 +22,7 @@ __all__ = ["load_spec", "read_document", "save_spec", "spec_model"]
 def load_spec(path: str | Path, input_shape: tuple[int, ...] | None = None) -> Model:
     """The model a spec file describes. `input_shape` replaces the (first) input of a list of layers."""
     file = Path(path)
-    with naming(file.name):
+    with reading(file.name):
         return spec_model(read_document(file), file.name, file.stem, input_shape)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.model import BuiltModel, Model
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import reading
 from epochcast.describe.graph.checked_values import (
     built,
     count_of,
@@ -89,7 +89,7 @@ class SavedModel:
         key = recipe.at(1).eager()
         if key in self.captured:
             return self.captured[key].under(recipe)
-        with naming(self.file):
+        with reading(self.file):
             return self._by_rule.get(key, lambda: self._derived(key)).under(recipe)
 
     def _derived(self, recipe: Recipe) -> Trace:
@@ -135,8 +135,8 @@ def saved_from_json(document: Mapping[str, Any], file: str, input_shape: tuple[i
     if input_shape is not None:
         for tensor in model.forward.first.inputs[:1]:
             if tensor.shape[1:] != input_shape:
-                saved, given = ("x".join(map(str, s)) for s in (tensor.shape[1:], input_shape))
-                raise BadInput(f"{file} was saved at input {saved}; for {given} save the model again at that input")
+                saved, wanted = ("x".join(map(str, s)) for s in (tensor.shape[1:], input_shape))
+                raise BadInput(f"{file} was saved at input {saved}; for {wanted} save the model again at that input")
     return model
 
 

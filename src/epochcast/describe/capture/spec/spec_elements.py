@@ -13,7 +13,7 @@ from epochcast.errors import BadInput
 
 def activation(function: str) -> Rule:
     """One input, one function."""
-    return lambda b, inputs, o, name: b.elementwise(function, only(inputs, o), name=name)
+    return lambda b, inputs, o, name: b.elementwise(function, only(inputs), name=name)
 
 
 def joined(function: str) -> Rule:
@@ -21,11 +21,11 @@ def joined(function: str) -> Rule:
 
     def rule(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
         if len(inputs) < 2:
-            raise BadInput(f"{o.place} takes two or more inputs; name them with 'from'")
+            raise BadInput("it takes two or more inputs; name them with 'from'")
         result = inputs[0]
         for other in inputs[1:]:
             if not _broadcasts(result.shape, other.shape):
-                raise BadInput(f"{o.place}: {shown(result.shape)} and {shown(other.shape)} do not fit")
+                raise BadInput(f"{shown(result.shape)} and {shown(other.shape)} do not fit")
             result = b.elementwise(function, result, other, name=name)
         return result
 
@@ -43,19 +43,19 @@ def dropout(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     rate = o.any("rate", 0.5)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         o.refuse("rate", "a fraction from 0 to below 1", rate)
-    return b.dropout(only(inputs, o), name=name)
+    return b.dropout(only(inputs), name=name)
 
 
 def softmax(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """Over the last dimension."""
-    return b.softmax(only(inputs, o), log=o.flag("log", False), name=name)
+    return b.softmax(only(inputs), log=o.flag("log", False), name=name)
 
 
 def reduce(function: str) -> Rule:
     """Over `axes`, counted from 1 or back from -1."""
 
     def rule(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
-        x = only(inputs, o)
+        x = only(inputs)
         axes = o.integers("axes", (-1,))
         if not axes or any(not (1 <= a < len(x.shape) or -len(x.shape) < a <= -1) for a in axes):
             o.refuse("axes", f"dimensions of {shown(x.shape)}, counted from 1 or back from -1", list(axes))
@@ -70,26 +70,26 @@ def reduce(function: str) -> Rule:
 def concatenate(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """Along `axis`, by default the channels."""
     if len({len(t.shape) for t in inputs}) != 1:
-        raise BadInput(f"{o.place}: inputs have different ranks: {', '.join(shown(t.shape) for t in inputs)}")
+        raise BadInput(f"inputs have different ranks: {', '.join(shown(t.shape) for t in inputs)}")
     return b.concatenate(inputs, o.integer("axis", 1), name=name)
 
 
 def flatten(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """All dimensions of a sample as one."""
-    return b.flatten(only(inputs, o))
+    return b.flatten(only(inputs))
 
 
 def reshape(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """Another `shape` of as many elements."""
-    x, shape = only(inputs, o), o.shape("shape")
+    x, shape = only(inputs), o.shape("shape")
     if prod(shape) != prod(x.shape[1:]):
-        raise BadInput(f"{o.place}: {shown(x.shape)} has {prod(x.shape[1:])} elements, 'shape' {prod(shape)}")
+        raise BadInput(f"{shown(x.shape)} has {prod(x.shape[1:])} elements, 'shape' {prod(shape)}")
     return b.view(x, (x.shape[0], *shape))
 
 
 def permute(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """Dimensions in another `order`, counted from 1."""
-    x, order = only(inputs, o), o.integers("order")
+    x, order = only(inputs), o.integers("order")
     if sorted(order) != list(range(1, len(x.shape))):
         o.refuse("order", f"an order of the dimensions 1 to {len(x.shape) - 1}", list(order))
     return b.view(x, (x.shape[0], *(x.shape[a] for a in order)), "permute")
@@ -97,7 +97,7 @@ def permute(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
 
 def select(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """One position of a dimension (the first token, the last state), or `count` of them kept as a dimension."""
-    x, axis = only(inputs, o), o.integer("axis", 1)
+    x, axis = only(inputs), o.integer("axis", 1)
     if not 1 <= axis < len(x.shape):
         o.refuse("axis", f"a dimension from 1 to {len(x.shape) - 1}", axis)
     if not o.has("count"):
@@ -107,7 +107,7 @@ def select(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
 
 def upsample(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """`scale` times as many positions."""
-    x, scale = image(inputs, o), o.sizes("scale", 2)
+    x, scale = image(inputs), o.sizes("scale", 2)
     dims = len(x.shape) - 2
     scales = scale if isinstance(scale, tuple) else (scale,) * dims
     if len(scales) != dims:
@@ -118,7 +118,7 @@ def upsample(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
 
 def pad(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """`padding` positions on both sides."""
-    x, by = image(inputs, o), o.sizes("padding", least=0)
+    x, by = image(inputs), o.sizes("padding", least=0)
     dims = len(x.shape) - 2
     paddings = by if isinstance(by, tuple) else (by,) * dims
     if len(paddings) != dims:

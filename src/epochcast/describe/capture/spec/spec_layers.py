@@ -13,7 +13,7 @@ from typing import Any
 from epochcast.base.bounds import check_ops
 from epochcast.describe.capture.channel_order import check_channels_first
 from epochcast.describe.capture.model import BuiltModel
-from epochcast.describe.capture.read_errors import naming
+from epochcast.describe.capture.read_errors import PlacedError, reading_part
 from epochcast.describe.capture.spec.spec_options import Options
 from epochcast.describe.capture.spec.spec_rules import RULES
 from epochcast.describe.graph.build import Builder
@@ -53,7 +53,7 @@ def _build(
         names[name] = b.input(name, shape, dtype)
     rows = top.tables("layers")
     if not rows:
-        raise BadInput(f"{file}: 'layers' is empty")
+        raise PlacedError(file, "'layers' is empty")
     check_ops(_layer_count(rows), file)
     last = _Layers(b, file).read(rows, "layers", next(iter(names.values())), names)
     output_names = top.texts("outputs", ())
@@ -65,7 +65,7 @@ def _build(
 def _inputs(top: Options) -> list[tuple[str, tuple[int, ...], DType]]:
     """`input = [3, 32, 32]`, or a table of inputs with names, shapes and dtypes."""
     if top.has("input") == top.has("inputs"):
-        raise BadInput(f"{top.place} must have 'input', one sample's shape, or a list of 'inputs'")
+        raise PlacedError(top.place, "it must have 'input', one sample's shape, or a list of 'inputs'")
     if top.has("input"):
         dtype = top.text("dtype", "float32", choices=tuple(DTYPES))
         return [("input", top.shape("input"), DTYPES[dtype])]
@@ -76,7 +76,7 @@ def _inputs(top: Options) -> list[tuple[str, tuple[int, ...], DType]]:
         inputs.append((o.text("name"), o.shape("shape"), DTYPES[dtype]))
         o.done()
     if not inputs or len({name for name, _, _ in inputs}) != len(inputs):
-        raise BadInput(f"{top.place}: 'inputs' must be one or more tables with different names")
+        raise PlacedError(top.place, "'inputs' must be one or more tables with different names")
     return inputs
 
 
@@ -120,11 +120,11 @@ class _Layers:
         name = o.text("name", names.free(kind))
         o.place += f" {name!r} ({kind if kind.isprintable() else repr(kind)})"
         if name in names:
-            raise BadInput(f"{o.place}: the name is taken by another layer or input")
+            raise PlacedError(o.place, "the name is taken by another layer or input")
         sources = [_find_layer(names, n, f"{o.place}: 'from'") for n in o.texts("from", ())] or [x]
         trainable = o.flag("trainable", True)
         before = len(self.b.parameters)
-        with naming(o.place, self.file):
+        with reading_part(o.place):
             result = (
                 self._block(o, path, sources, names, name) if kind == "block" else self._plain(o, kind, sources, name)
             )
@@ -142,7 +142,7 @@ class _Layers:
 
     def _block(self, o: Options, path: str, sources: list[Tensor], names: _Names, name: str) -> Tensor:
         if len(sources) != 1:
-            raise BadInput(f"{o.place} takes one input, 'from' names {len(sources)}")
+            raise BadInput(f"it takes one input, 'from' names {len(sources)}")
         rows, repeat = o.tables("layers"), o.count("repeat", 1)
         if not rows:
             o.refuse("layers", "one or more tables", [])
@@ -171,4 +171,4 @@ def _find_layer(names: _Names, name: str, place: str) -> Tensor:
     try:
         return names[name]
     except KeyError:
-        raise BadInput(f"{place}: {UnknownName('layer above', name, names)}") from None
+        raise PlacedError(place, str(UnknownName("layer above", name, names))) from None

@@ -16,24 +16,24 @@ def shown(shape: tuple[int, ...]) -> str:
     return "×".join(str(n) for n in shape[1:]) or "a scalar"
 
 
-def only(inputs: list[Tensor], o: Options) -> Tensor:
+def only(inputs: list[Tensor]) -> Tensor:
     """The one input of a layer that takes one."""
     if len(inputs) != 1:
-        raise BadInput(f"{o.place} takes one input, 'from' names {len(inputs)}")
+        raise BadInput(f"it takes one input, 'from' names {len(inputs)}")
     return inputs[0]
 
 
-def image(inputs: list[Tensor], o: Options) -> Tensor:
+def image(inputs: list[Tensor]) -> Tensor:
     """An input with channels and at least one more dimension."""
-    x = only(inputs, o)
+    x = only(inputs)
     if len(x.shape) < 3:
-        raise BadInput(f"{o.place} needs channels and positions, like 3×32×32; got {shown(x.shape)}")
+        raise BadInput(f"it needs channels and positions, like 3×32×32; got {shown(x.shape)}")
     return x
 
 
-def tokens(inputs: list[Tensor], o: Options) -> Tensor:
+def tokens(inputs: list[Tensor]) -> Tensor:
     """A (length, width) input."""
-    x = only(inputs, o)
+    x = only(inputs)
     if len(x.shape) != 3:
-        raise BadInput(f"{o.place} needs (length, width), like 128×768; got {shown(x.shape)}")
+        raise BadInput(f"it needs (length, width), like 128×768; got {shown(x.shape)}")
     return x

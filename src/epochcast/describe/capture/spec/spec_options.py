@@ -5,15 +5,15 @@
 (3, 1)
 >>> options.done()
 Traceback (most recent call last):
-epochcast.errors.BadInput: net.toml: layers[0] 'conv1' (conv) has no key 'strid'; near: stride
+epochcast.describe.capture.read_errors.PlacedError: net.toml: layers[0] 'conv1' (conv): no key 'strid'; near: stride
 """
 
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from epochcast.describe.capture.read_errors import PlacedError
 from epochcast.describe.graph.checked_values import is_int
-from epochcast.errors import BadInput
 
 REQUIRED: Any = object()
 
@@ -36,7 +36,7 @@ class Options:
         if self.has(key):
             return self._entry[key]
         if default is REQUIRED:
-            raise BadInput(f"{self.place} has no {key!r}, which it needs")
+            raise PlacedError(self.place, f"{key!r} is missing")
         return default
 
     def count(self, key: str, default: int = REQUIRED, *, least: int = 1) -> int:
@@ -108,7 +108,7 @@ class Options:
 
     def refuse(self, key: str, expected: str, value: object) -> NoReturn:
         """Raise an error: what the key must be and what it is."""
-        raise BadInput(f"{self.place}: {key!r} must be {expected}, got {value!r}")
+        raise PlacedError(self.place, f"{key!r} must be {expected}, got {value!r}")
 
     def done(self) -> None:
         """Refuse keys that were not read."""
@@ -116,4 +116,4 @@ class Options:
             if key not in self._read_keys:
                 near = get_close_matches(str(key), self._read_keys, n=3, cutoff=0.6)
                 offer = f"near: {', '.join(near)}" if near else f"known: {', '.join(sorted(self._read_keys))}"
-                raise BadInput(f"{self.place} has no key {key!r}; {offer}")
+                raise PlacedError(self.place, f"no key {key!r}; {offer}")

@@ -21,9 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from epochcast.describe.capture.torch.aten_call import AtenCall, Piece, TensorView, dtype_of
 from epochcast.describe.capture.torch.call_plans import CallPlan, plan_of
-from epochcast.describe.capture.torch.ctc_loss import CTC
 from epochcast.describe.capture.torch.host_values import HostValues
-from epochcast.describe.capture.torch.packed_sequences import PACKED
+from epochcast.describe.capture.torch.meta_kernels import META_KERNELS
 from epochcast.describe.capture.torch.small_values import Unknown, Values
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_kinds import Copy, Elementwise, Gather, Matmul, OptimizerUpdate, Reduce, Scatter
@@ -35,10 +34,7 @@ _UNDIRECTED = (Elementwise, Copy, Reduce, Gather, Scatter, Matmul)
 # Arithmetic per element of a pass over lists of tensors, as describe/graph/optimizer.py counts it.
 _FOREACH_FLOPS = {"lerp": 3, "addcmul": 3, "addcdiv": 3, "sqrt": 2, "norm": 2}
 
-
 _JOINS = ("cat", "stack")
-# What PyTorch has no `meta` kernels for.
-_BY_HAND = {**PACKED, **CTC}
 
 _sequence: Any = torch._C._autograd._get_sequence_nr
 
@@ -206,8 +202,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """What a call on `meta` returns where that is known without PyTorch's help."""
         if plan.is_foreach and plan.writes:
             return None  # writing on meta does nothing
-        if plan.name in _BY_HAND:
-            return _BY_HAND[plan.name](self.host.values, *args, **kwargs)
+        if plan.name in META_KERNELS:
+            return META_KERNELS[plan.name](self.host.values, *args, **kwargs)
         return plan.quick(*args, **kwargs) if plan.quick else NotImplemented
 
     def _scalar(self, tensor: torch.Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""What an operator's schema tells before it is called, worked out once."""
+"""What follows from an operator's schema, computed once per operator."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -32,11 +32,11 @@ class CudaIsHere(TorchFunctionMode):
     ) -> Any:
         if func is torch.Tensor.cuda:
             return args[0].to(self._device)
-        kwargs = {name: self._here(value) for name, value in (kwargs or {}).items()}
+        kwargs = {name: self._moved(value) for name, value in (kwargs or {}).items()}
         if func in _LITERALS and self._values is not None:
             return self._literal(func, args, kwargs)
         if func is torch.Tensor.to:
-            args = tuple(self._here(value) for value in args)
+            args = tuple(self._moved(value) for value in args)
         return func(*args, **kwargs)
 
     def _literal(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -48,7 +48,7 @@ class CudaIsHere(TorchFunctionMode):
         moved = self._values.moved(on_host)
         return moved.requires_grad_() if on_host.requires_grad else moved
 
-    def _here(self, value: Any) -> Any:
+    def _moved(self, value: Any) -> Any:
         if isinstance(value, torch.device):
             return self._device if value.type == "cuda" else value
         if isinstance(value, str) and value.partition(":")[0] == "cuda":
@@ -58,7 +58,7 @@ class CudaIsHere(TorchFunctionMode):
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Functions that the user compiles run as they are written, as far as this torch can be told so."""
+    """Functions that the user compiles run as they are written, where this torch allows it."""
     stance = getattr(torch.compiler, "set_stance", None)
     if stance is None:
         yield

@@ -17,7 +17,7 @@ from epochcast.describe.capture.torch.meta_modules import on_meta
 from epochcast.errors import BadInput
 
 
-def given_loss(loss: Callable[..., Any], result: Any, batch: Any) -> torch.Tensor:
+def user_loss(loss: Callable[..., Any], result: Any, batch: Any) -> torch.Tensor:
     """What the user's own loss makes of a model's result: `loss(result)`, `loss(result, batch)`, or a loss of torch."""
     if isinstance(loss, torch.nn.Module):
         loss = on_meta(deepcopy(loss))

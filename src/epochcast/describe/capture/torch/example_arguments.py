@@ -31,7 +31,7 @@ class Example:
         raise BadInput("the example inputs hold no tensor with a batch dimension")
 
     @property
-    def given(self) -> Any:
+    def as_batch(self) -> Any:
         """The inputs as a loss gets them: a tensor, a tuple, or a dict."""
         if self.kwargs and not self.args:
             return dict(self.kwargs)

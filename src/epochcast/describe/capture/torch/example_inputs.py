@@ -39,7 +39,7 @@ def example_for(
     if inputs is not None:
         _refuse_samples(inputs)
         example = as_example(inputs)
-        if isinstance(inputs, Mapping) and _takes_one(module, inputs):
+        if isinstance(inputs, Mapping) and _takes_dictionary(module, inputs):
             example = Example((dict(inputs),))
         return on_meta(example, values or Values(), dimension)
     published = _published_size(module)
@@ -90,7 +90,7 @@ def on_meta(example: Example, values: Values, dimension: int = 0) -> Example:
     return Example(mapped(example.args, moved), mapped(dict(example.kwargs), moved), dimension)
 
 
-def _takes_one(module: torch.nn.Module, inputs: Mapping[str, Any]) -> bool:
+def _takes_dictionary(module: torch.nn.Module, inputs: Mapping[str, Any]) -> bool:
     """Whether `forward` takes one dictionary rather than keyword arguments of these names."""
     try:
         parameters = inspect.signature(module.forward).parameters.values()

@@ -75,7 +75,7 @@ def _prepare(module: Any) -> None:
     optimizers = list(_optimizers(module.configure_optimizers())) if optimizes_by_hand(module) else []
     module._trainer.optimizers = optimizers
 
-    def given(use_pl_optimizer: bool = True) -> Any:
+    def optimizers_of(use_pl_optimizer: bool = True) -> Any:
         return optimizers[0] if len(optimizers) == 1 else optimizers
 
     def backward(loss: torch.Tensor, *args: Any, **kwargs: Any) -> None:
@@ -88,7 +88,7 @@ def _prepare(module: Any) -> None:
         **dict.fromkeys(("log", "log_dict", "print", "clip_gradients", "untoggle_optimizer"), nothing),
         "toggle_optimizer": nothing,
         "toggled_optimizer": lambda *args, **kwargs: nullcontext(),
-        "optimizers": given,
+        "optimizers": optimizers_of,
         "lr_schedulers": lambda: SimpleNamespace(step=nothing),
         "manual_backward": backward,
     }

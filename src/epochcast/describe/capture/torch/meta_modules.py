@@ -69,15 +69,13 @@ def constructed(make: Callable[[], Any], name: str, values: Values | None = None
     with ALONE, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # initialisers warn about what they cannot do on meta
         try:
-            with torch.device("meta"), CudaIsHere("meta", values), _Following(values):
-                return make()
-        except EpochcastError:
-            raise
-        except SystemExit as problem:
-            raise EndsProgram(name, problem) from problem
-        except Exception as problem:
-            check_not_cached(name, problem)
-        try:
+            try:
+                with torch.device("meta"), CudaIsHere("meta", values), _Following(values):
+                    return make()
+            except (EpochcastError, SystemExit):
+                raise
+            except Exception as problem:
+                check_not_cached(name, problem)
             with CudaIsHere("cpu"), _Unwritten():  # type: ignore[no-untyped-call]
                 return make()
         except EpochcastError:

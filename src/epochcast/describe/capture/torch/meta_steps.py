@@ -16,7 +16,7 @@ import torch
 from epochcast.describe.capture.torch.aten_call import dtype_of
 from epochcast.describe.capture.torch.aten_recorder import Recorder
 from epochcast.describe.capture.torch.cuda_calls import CudaIsHere, eager
-from epochcast.describe.capture.torch.default_loss import given_loss, loss_of, outputs_of
+from epochcast.describe.capture.torch.default_loss import loss_of, outputs_of, user_loss
 from epochcast.describe.capture.torch.example_arguments import Example, mapped
 from epochcast.describe.capture.torch.fused_kernels import cuda_kernels
 from epochcast.describe.capture.torch.small_values import Values
@@ -103,12 +103,14 @@ def run(
         _explained(recorder, inputs_at_batch),
     ):
         if how.step is not None:
-            own = OwnStep(recorder, module)
-            finals = outputs_of(own.run(how.step, how.passed, inputs_at_batch.given))
-            storages |= own.storages
-            has_updated = bool(own.optimizers)
+            user_step = OwnStep(recorder, module)
+            finals = outputs_of(user_step.run(how.step, how.passed, inputs_at_batch.as_batch))
+            storages |= user_step.storages
+            has_updated = bool(user_step.optimizers)
             if has_updated:
-                notes = (f"the step runs its own optimizers ({', '.join(own.optimizers)}), not {recipe.optimizer}",)
+                notes = (
+                    f"the step runs its own optimizers ({', '.join(user_step.optimizers)}), not {recipe.optimizer}",
+                )
         else:
             finals = _run_module(recorder, module, inputs_at_batch, recipe, how.loss)
             storages |= {
@@ -153,7 +155,7 @@ def _run_module(
     if recipe.mode != "forward":
         target = None
         if recipe.with_loss:
-            target = loss_of(result) if loss is None else given_loss(loss, result, example.given)
+            target = loss_of(result) if loss is None else user_loss(loss, result, example.as_batch)
         _backward(recorder, finals, target)
     return finals
 

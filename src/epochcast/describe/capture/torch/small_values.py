@@ -26,7 +26,7 @@ class Values:
     """What is known, by storage. `meta` storages are kept alive (they are empty), so that no address is used twice."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
+        self._storages: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
         self._assumed: set[int] = set()
         self.rates: list[int] = []
         """How many elements per sample each mask of a capture selects, in the order of the calls."""
@@ -36,8 +36,8 @@ class Values:
         storage = tensor.untyped_storage()
         if not is_small(tensor) or storage.nbytes() > MOST_BYTES:
             return
-        if storage._cdata not in self._known:
-            self._known[storage._cdata] = storage, torch.UntypedStorage(storage.nbytes(), device="cpu")  # type: ignore[no-untyped-call]
+        if storage._cdata not in self._storages:
+            self._storages[storage._cdata] = storage, torch.UntypedStorage(storage.nbytes(), device="cpu")  # type: ignore[no-untyped-call]
         self._view(tensor).copy_(value)
         if is_assumed:
             self._assumed.add(storage._cdata)
@@ -46,7 +46,7 @@ class Values:
         """The value, which shares memory with that of its views; raises `Unknown`."""
         if tensor.device.type != "meta":
             return tensor
-        if tensor.untyped_storage()._cdata not in self._known:
+        if tensor.untyped_storage()._cdata not in self._storages:
             raise Unknown
         return self._view(tensor)
 
@@ -56,10 +56,10 @@ class Values:
 
     def forget(self, tensor: Tensor) -> None:
         """Something unknown was written into it."""
-        self._known.pop(tensor.untyped_storage()._cdata, None)
+        self._storages.pop(tensor.untyped_storage()._cdata, None)
 
     def _view(self, tensor: Tensor) -> Tensor:
-        _, base = self._known[tensor.untyped_storage()._cdata]
+        _, base = self._storages[tensor.untyped_storage()._cdata]
         empty = torch.empty(0, dtype=tensor.dtype, device="cpu")
         return empty.set_(base, tensor.storage_offset(), tensor.size(), tensor.stride())
 

@@ -47,7 +47,7 @@ def half_of(precision: Precision) -> str | None:
 
 
 @contextmanager
-def kept_in(module: torch.nn.Module, half: str | None, values: Values) -> Iterator[None]:
+def stored_as_half(module: torch.nn.Module, half: str | None, values: Values) -> Iterator[None]:
     """Inside, what the module keeps in float32 is in `half`, changed in place: losses and steps may refer to it."""
     if half is None:
         yield
@@ -103,8 +103,8 @@ class _Unpacked(torch.nn.Linear):
     bits = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        given: torch.Tensor | None = self.bias
-        bias = None if given is None else given.to(self.weight.dtype)
+        bias: torch.Tensor | None = self.bias
+        bias = None if bias is None else bias.to(self.weight.dtype)
         return torch.nn.functional.linear(x.to(self.weight.dtype), self.weight, bias).to(x.dtype)
 
 
@@ -113,13 +113,13 @@ def unpacked(module: torch.nn.Module) -> tuple[torch.nn.Module, tuple[tuple[str,
     bits = _bits(module)
     if bits is not None:
         return _plain(module, bits), ((("weight", bits),) if bits else ())
-    made: dict[torch.nn.Module, torch.nn.Module] = {}  # by the layer, which may be in several places
+    replaced: dict[torch.nn.Module, torch.nn.Module] = {}  # by the layer, which may be in several places
     for part in list(module.modules()):
         for name, child in list(part.named_children()):
             child_bits = _bits(child)
             if child_bits is not None:
-                made.setdefault(child, _plain(child, child_bits))
-                setattr(part, name, made[child])
+                replaced.setdefault(child, _plain(child, child_bits))
+                setattr(part, name, replaced[child])
     parts = ((name, part) for name, part in module.named_modules() if isinstance(part, _Unpacked))
     return module, tuple((f"{name}.weight", part.bits) for name, part in parts if part.bits)
 
@@ -148,8 +148,8 @@ def _plain(layer: Any, bits: int) -> torch.nn.Module:
 def packed_notes(packed: Iterable[tuple[str, int]]) -> Iterator[str]:
     """What to know of packed weights."""
     for bits, count in sorted(Counter(bits for _, bits in packed).items()):
-        what = "; their products are counted in half precision" if bits == EIGHT else ""
-        yield f"{count} weights are kept in {_WORDS[bits]} bits (bitsandbytes) and unpacked before every product{what}"
+        more = "; their products are counted in half precision" if bits == EIGHT else ""
+        yield f"{count} weights are kept in {_WORDS[bits]} bits (bitsandbytes) and unpacked before every product{more}"
 
 
 _WORDS = {FOUR: "four", EIGHT: "eight"}
@@ -160,5 +160,5 @@ def with_dense_gradients(module: torch.nn.Module) -> tuple[str, ...]:
     tables = [m for m in module.modules() if isinstance(m, torch.nn.Embedding | torch.nn.EmbeddingBag) and m.sparse]
     for table in tables:
         table.sparse = False
-    what = "sparse gradients of tables are not modelled: dense ones are forecast, which need more time and memory"
-    return (what,) if tables else ()
+    note = "sparse gradients of tables are not modelled: dense ones are forecast, which need more time and memory"
+    return (note,) if tables else ()

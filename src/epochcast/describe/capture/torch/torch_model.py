@@ -4,7 +4,8 @@ It is captured in float32, or in half where the step is stored in half (`stored`
 captured in float32 and rewritten.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -16,20 +17,16 @@ import torch
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.torch.capture_lock import ALONE
 from epochcast.describe.capture.torch.example_arguments import Example
-from epochcast.describe.capture.torch.example_inputs import example_for
-from epochcast.describe.capture.torch.meta_modules import compiled_notes, copied_to_meta
 from epochcast.describe.capture.torch.meta_steps import Captured, How, Loss, derived_update, parameters_of, run
 from epochcast.describe.capture.torch.module_lora import with_lora
-from epochcast.describe.capture.torch.scan_loops import loops
 from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.stored_weights import (
     FOLLOW_WEIGHTS,
     example_in,
     half_of,
-    kept_in,
     packed_notes,
+    stored_as_half,
     stored_in,
-    unpacked,
 )
 from epochcast.describe.capture.torch.user_step import Step
 from epochcast.describe.graph.four_bit import with_packed
@@ -44,6 +41,8 @@ from epochcast.describe.graph.training import as_recipe_keeps, as_recipe_stores
 from epochcast.errors import BadInput, EpochcastError
 
 _FORWARD = Recipe(1, mode="forward")
+# Equal ops in one module that make a loop; no layer that is written out has as many.
+_LEAST_LOOP = 48
 
 
 class Pair(NamedTuple):
@@ -78,29 +77,13 @@ class TorchModel:
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     packed: tuple[tuple[str, int], ...] = ()
-    _own: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
+    _facts: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
     _pairs: Cache[Recipe, Pair] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
 
-    @classmethod
-    def from_module(
-        cls, module: torch.nn.Module, inputs: Any = None, *, name: str | None = None, **options: Any
-    ) -> "TorchModel":
-        """An existing module on any device. It is copied to `meta`; its weights are neither read nor changed.
-
-        `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
-        one sample; None where the module has them.
-        """
-        values = Values()
-        notes = compiled_notes(module)
-        copied, packed = unpacked(copied_to_meta(module, values))
-        options = {"notes": notes, "packed": packed, **options}
-        own = type(copied).__name__
-        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, **options)
-
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
-        parameters: tuple[Parameter, ...] = self._own.get("parameters", lambda: parameters_of(self.module))
+        parameters: tuple[Parameter, ...] = self._facts.get("parameters", lambda: parameters_of(self.module))
         return Graph(self.name, 1, (), (), parameters, ()).frozen(freeze).parameters if freeze else parameters
 
     def graph(self, batch: int) -> Graph:
@@ -124,7 +107,7 @@ class TorchModel:
     @property
     def stored(self) -> str | None:
         """The half that its weights are kept in."""
-        half: str | None = self._own.get("stored", lambda: stored_in(self.module))
+        half: str | None = self._facts.get("stored", lambda: stored_in(self.module))
         return half
 
     def _adapted(self, recipe: Recipe) -> Trace:
@@ -157,7 +140,7 @@ class TorchModel:
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        notes = (*self.notes, *why, *small.notes, *loops(small.ops), *packed_notes(packed.items()))
+        notes = (*self.notes, *why, *small.notes, *scan_notes(small.ops), *packed_notes(packed.items()))
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
     def _captured(self, recipe: Recipe) -> Pair:
@@ -179,7 +162,7 @@ class TorchModel:
 
     def _capture(self, recipe: Recipe, half: str | None = None) -> Pair:
         how = How(self.loss, self.step, self.passed, self.values)
-        with ALONE, self.around(), self._frozen(recipe.freeze), kept_in(self.module, half, self.values):
+        with ALONE, self.around(), self._frozen(recipe.freeze), stored_as_half(self.module, half, self.values):
             self.values.rates.clear()
             example = example_in(self.example, half, self.values)
             small = run(self.module, example, recipe.at(SMALL_BATCH), how)
@@ -218,3 +201,25 @@ def _joined(ops: tuple[Op, ...], tail: tuple[Op, ...]) -> tuple[Op, ...]:
 def _with_ends(captured: Captured) -> tuple[Op, ...]:
     """The ops and one more that only carries the graph's inputs and outputs, so that they are resized with the rest."""
     return (*captured.ops, Op("ends", View(), (*captured.inputs, *captured.constants), captured.outputs))
+
+
+def scan_notes(ops: Iterable[Op]) -> Iterator[str]:
+    """A note about the module with the longest loop over time, if there is one: the plain version of Mamba or a
+    hand-written RNN is captured as written, and a fused kernel (`mamba_ssm`) would be much faster.
+
+    Ops of the model's own `forward` are a loop only if they are most of its ops: it may also hold the sums behind many
+    layers.
+    """
+    counts = Counter((op.layer, op.kind, tuple(t.shape for t in op.outputs)) for op in ops if op.phase is Phase.FORWARD)
+    equal = {key: count for key, count in counts.items() if count >= _LEAST_LOOP}
+    if 2 * sum(count for (layer, _, _), count in equal.items() if not layer) < counts.total():
+        equal = {key: count for key, count in equal.items() if key[0]}
+    if equal:
+        layers = {layer for layer, _, _ in equal}
+        (layer, _, _), count = max(equal.items(), key=lambda item: item[1])
+        more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+        where = f"module {layer!r}" if layer else "the model"
+        yield (
+            f"{where}{more} runs a loop of {count} equal ops, one kernel after another: "
+            "a fused kernel (a scan) would be faster and is not modelled"
+        )

@@ -18,10 +18,10 @@ def with_traceback(error: Error, problem: BaseException, frames: int = 4) -> Err
     of ours tell a user nothing, those of installed packages little.
     """
     stack = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith(_OURS)]
-    own = [frame for frame in stack if not {"site-packages", "dist-packages"} & set(Path(frame.filename).parts)]
-    if not own:
+    user_frames = [frame for frame in stack if not {"site-packages", "dist-packages"} & set(Path(frame.filename).parts)]
+    if not user_frames:
         return error
-    shown = own[-frames:]
+    shown = user_frames[-frames:]
     shown += stack[-1:] if stack[-1] is not shown[-1] else []
     for line in (*traceback.format_list(shown), *traceback.format_exception_only(problem)):
         error.add_note(line.rstrip())

@@ -31,8 +31,8 @@ def from_workload(
 ) -> TorchModel:
     """The model of a workload. Live modules are copied to `meta`; `in_place` changes those that were made for this."""
     values = values or Values()
-    given = getattr(workload.model, "_orig_mod", workload.model)  # torch.compile wraps
-    label = name or workload.name or type(given).__name__
+    module = getattr(workload.model, "_orig_mod", workload.model)  # torch.compile wraps
+    label = name or workload.name or type(module).__name__
     module, passed = _held(_module(workload.model, label, workload.step is not None))
     options.setdefault("notes", compiled_notes(module))
     if in_place:
@@ -84,7 +84,7 @@ def _trained_by_lightning(
 
 def _module(model: object, label: str, has_step: bool) -> Any:
     if isinstance(model, type) and issubclass(model, torch.nn.Module):
-        model = _made(model)
+        model = _instance_of(model)
     if isinstance(model, torch.nn.Module):
         if any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
             raise BadInput(f"{label} is scripted (torch.jit), which hides its layers: give the model as it is before")
@@ -97,7 +97,7 @@ def _module(model: object, label: str, has_step: bool) -> Any:
     raise BadInput(f"{label} gives a {type(model).__name__}, not a torch.nn.Module")
 
 
-def _made(kind: type[torch.nn.Module]) -> torch.nn.Module:
+def _instance_of(kind: type[torch.nn.Module]) -> torch.nn.Module:
     needed = [
         p.name
         for p in inspect.signature(kind).parameters.values()

@@ -13,7 +13,6 @@ from epochcast.describe.capture.zoo.detectors import DETECTORS
 from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.language_models import LANGUAGE
 from epochcast.describe.capture.zoo.sequences import SEQUENCES
-from epochcast.describe.graph.op import Graph
 from epochcast.errors import BadInput, UnknownModel
 
 __all__ = ["ZOO", "ZooEntry", "zoo_model"]
@@ -29,8 +28,4 @@ def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: boo
         raise UnknownModel(name, ZOO)
     if not aux and not entry.has_aux:
         raise BadInput(f"{name} has no auxiliary heads to drop")
-    return BuiltModel(name, partial(_build, entry, name, input_shape, aux))
-
-
-def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, aux: bool, batch: int) -> Graph:
-    return entry.build(name, batch, input_shape, aux=aux)
+    return BuiltModel(name, partial(entry.build, name, input_shape=input_shape, aux=aux))

@@ -28,7 +28,8 @@ from epochcast.describe.graph.op import Graph, Op
 from epochcast.describe.graph.op_kinds import Elementwise
 from epochcast.errors import NoBuilder, UnknownName
 
-FRAMEWORKS = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark")
+_MMDETECTION = ("mmdetection", "mmdetection_v1")
+FRAMEWORKS = (*_MMDETECTION, "detectron2", "maskrcnn_benchmark")
 CLASSES = 80
 
 _NAME = re.compile(
@@ -49,6 +50,8 @@ _HEADS = {
     "cascade_rcnn": Heads(cascade=3, boxes_per_class=False),
     "cascade_mask_rcnn": Heads(cascade=3, masks="every", boxes_per_class=False),
 }
+# Trained on proposals that are computed beforehand.
+_GIVEN_PROPOSALS = ("fast_rcnn", "fast_mask_rcnn")
 # Residual blocks work in place in every framework.
 _IN_PLACE = ("backbone.body.", "roi_heads.res5.")
 
@@ -58,11 +61,7 @@ def configured_detector(framework: str, name: str, input_shape: tuple[int, ...] 
     if framework not in FRAMEWORKS:
         raise UnknownName("detection framework", framework, FRAMEWORKS)
     entry, label = detector_entry(framework, name), f"{framework}:{name}"
-    return BuiltModel(label, partial(_build, entry, label, input_shape, not _is_mmdetection(framework)))
-
-
-def _is_mmdetection(framework: str) -> bool:
-    return framework.startswith("mmdetection")
+    return BuiltModel(label, partial(_build, entry, label, input_shape, framework not in _MMDETECTION))
 
 
 def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, is_apart: bool, batch: int) -> Graph:
@@ -93,17 +92,17 @@ def detector_entry(framework: str, name: str) -> ZooEntry:
             "RPN, RetinaNet, FCOS on ResNet and ResNeXt, and SSD, such as faster_rcnn_r50_fpn_1x"
         )
     method, rest, backbone = match["method"], match["rest"], _backbone(framework, match)
-    if method == "fcos" and _is_mmdetection(framework):
+    if method == "fcos" and framework in _MMDETECTION:
         rest = rest.replace("_gn_head", "")
     _check(framework, name, rest)
     if method in ("retinanet", "fcos"):
-        options = {"backbone": backbone, "classes": CLASSES, "extra": "c5", "fuses_loss": _is_mmdetection(framework)}
+        options = {"backbone": backbone, "classes": CLASSES, "extra": "c5", "fuses_loss": framework in _MMDETECTION}
         return ZooEntry("dense_detection", method, f"{method} of {framework}", options)
     options = {
         "backbone": backbone,
         "heads": _heads(framework, method, is_polygonal="_poly" in rest),
         "neck": match["neck"],
-        "proposes": not method.startswith("fast_"),
+        "proposes": method not in _GIVEN_PROPOSALS,
     }
     return ZooEntry("rcnn", "rcnn", f"{method} of {framework}", options)
 
@@ -113,20 +112,20 @@ def _heads(framework: str, method: str, is_polygonal: bool) -> Heads:
     return replace(
         heads,
         classes=min(heads.classes, CLASSES + 1),
-        masks="one" if heads.masks and not _is_mmdetection(framework) else heads.masks,
+        masks="one" if heads.masks and framework not in _MMDETECTION else heads.masks,
         crops_masks=framework == "mmdetection" and not is_polygonal,
     )
 
 
-def _backbone(framework: str, found: "re.Match[str]") -> Backbone:
-    plain = f"resnet{found['depth']}" if found["kind"] == "r" else f"resnext{found['depth']}_{found['width']}"
+def _backbone(framework: str, match: "re.Match[str]") -> Backbone:
+    plain = f"resnet{match['depth']}" if match["kind"] == "r" else f"resnext{match['depth']}_{match['width']}"
     if plain not in BACKBONES:
         raise UnknownName("backbone", plain, BACKBONES)
     base = BACKBONES[plain]
-    if _is_mmdetection(framework):
-        is_caffe = found["caffe"] is not None
+    if framework in _MMDETECTION:
+        is_caffe = match["caffe"] is not None
         return replace(base, norm="frozen" if is_caffe else "trained", strides_first=is_caffe)
-    return replace(base, norm="cast", strides_first=found["kind"] == "r")
+    return replace(base, norm="cast", strides_first=match["kind"] == "r")
 
 
 def _check(framework: str, name: str, rest: str) -> None:

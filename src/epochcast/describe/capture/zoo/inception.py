@@ -73,8 +73,8 @@ def googlenet(
 
 
 def _inception(b: Builder, x: Tensor, widths: tuple[int, ...]) -> Tensor:
-    ones, threes_reduced, threes, fives_reduced, fives, pooled = widths
-    first = basic_conv(b, x, ones, 1, name="branch1")
+    pointwise, threes_reduced, threes, fives_reduced, fives, pooled = widths
+    first = basic_conv(b, x, pointwise, 1, name="branch1")
     second = basic_conv(b, x, threes_reduced, 1, name="branch2.0")
     second = basic_conv(b, second, threes, 3, padding=1, name="branch2.1")
     third = basic_conv(b, x, fives_reduced, 1, name="branch3.0")
@@ -141,10 +141,10 @@ def _pooled(b: Builder, x: Tensor, channels: int) -> Tensor:
 
 
 def _module_a(b: Builder, x: Tensor, pooled: int) -> Tensor:
-    ones = basic_conv(b, x, 64, 1, name="branch1x1")
+    pointwise = basic_conv(b, x, 64, 1, name="branch1x1")
     fives = _branch(b, x, "branch5x5", ((48, (1, 1)), (64, (5, 5))))
     threes = _branch(b, x, "branch3x3dbl", ((64, (1, 1)), (96, (3, 3)), (96, (3, 3))))
-    return b.concatenate([ones, fives, threes, _pooled(b, x, pooled)])
+    return b.concatenate([pointwise, fives, threes, _pooled(b, x, pooled)])
 
 
 def _module_b(b: Builder, x: Tensor) -> Tensor:
@@ -156,10 +156,10 @@ def _module_b(b: Builder, x: Tensor) -> Tensor:
 
 def _module_c(b: Builder, x: Tensor, inner: int) -> Tensor:
     row, column = (1, 7), (7, 1)
-    ones = basic_conv(b, x, 192, 1, name="branch1x1")
+    pointwise = basic_conv(b, x, 192, 1, name="branch1x1")
     sevens = _branch(b, x, "branch7x7", ((inner, (1, 1)), (inner, row), (192, column)))
     steps = ((inner, (1, 1)), (inner, column), (inner, row), (inner, column), (192, row))
-    return b.concatenate([ones, sevens, _branch(b, x, "branch7x7dbl", steps), _pooled(b, x, 192)])
+    return b.concatenate([pointwise, sevens, _branch(b, x, "branch7x7dbl", steps), _pooled(b, x, 192)])
 
 
 def _module_d(b: Builder, x: Tensor) -> Tensor:
@@ -171,11 +171,11 @@ def _module_d(b: Builder, x: Tensor) -> Tensor:
 
 
 def _module_e(b: Builder, x: Tensor) -> Tensor:
-    ones = basic_conv(b, x, 320, 1, name="branch1x1")
+    pointwise = basic_conv(b, x, 320, 1, name="branch1x1")
     threes = _forked(b, _branch(b, x, "branch3x3", ((384, (1, 1)),)), "branch3x3_2")
     double = _branch(b, x, "branch3x3dbl", ((448, (1, 1)), (384, (3, 3))))
     double = _forked(b, double, "branch3x3dbl_3")
-    return b.concatenate([ones, threes, double, _pooled(b, x, 192)])
+    return b.concatenate([pointwise, threes, double, _pooled(b, x, 192)])
 
 
 def _forked(b: Builder, x: Tensor, name: str) -> Tensor:
@@ -195,21 +195,21 @@ def inception_naive(batch: int, input_shape: tuple[int, ...] = (256, 32, 32), *,
     """Figure 2(a): 1x1, 3x3 and 5x5 convolutions and a pool, side by side. No loss: the gradient comes from above."""
     b = Builder(name, batch)
     x = b.input("features", input_shape)
-    ones = _rectified(b, x, 128, 1, "conv1x1")
+    pointwise = _rectified(b, x, 128, 1, "conv1x1")
     threes = _rectified(b, x, 192, 3, "conv3x3")
     fives = _rectified(b, x, 96, 5, "conv5x5")
-    return b.finish(b.concatenate([ones, threes, fives, b.max_pool(x, 3, 1, 1, name="pool")]), loss="none")
+    return b.finish(b.concatenate([pointwise, threes, fives, b.max_pool(x, 3, 1, 1, name="pool")]), loss="none")
 
 
 def inception_reduced(batch: int, input_shape: tuple[int, ...] = (256, 32, 32), *, name: str) -> Graph:
     """Figure 2(b): 64 channels in front of the 3x3 and 5x5 convolutions and behind the pool."""
     b = Builder(name, batch)
     x = b.input("features", input_shape)
-    ones = _rectified(b, x, 128, 1, "conv1x1")
+    pointwise = _rectified(b, x, 128, 1, "conv1x1")
     threes = _rectified(b, _rectified(b, x, 64, 1, "reduce3x3"), 192, 3, "conv3x3")
     fives = _rectified(b, _rectified(b, x, 64, 1, "reduce5x5"), 96, 5, "conv5x5")
     pooled = _rectified(b, b.max_pool(x, 3, 1, 1, name="pool"), 64, 1, "project")
-    return b.finish(b.concatenate([ones, threes, fives, pooled]), loss="none")
+    return b.finish(b.concatenate([pointwise, threes, fives, pooled]), loss="none")
 
 
 def _rectified(b: Builder, x: Tensor, channels: int, kernel: int, name: str) -> Tensor:

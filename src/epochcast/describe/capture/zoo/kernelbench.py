@@ -82,11 +82,11 @@ def _googlenet(b: Builder, x: Tensor) -> Tensor:
 
 
 def _inception(widths: Sequence[int], b: Builder, x: Tensor) -> Tensor:
-    ones, threes_reduced, threes, fives_reduced, fives, pooled = widths
+    pointwise, threes_reduced, threes, fives_reduced, fives, pooled = widths
     second = b.conv(b.conv(x, threes_reduced, 1), threes, 3, padding=1)
     third = b.conv(b.conv(x, fives_reduced, 1), fives, 5, padding=2)
     fourth = b.conv(b.max_pool(x, 3, 1, 1), pooled, 1)
-    return b.concatenate([b.conv(x, ones, 1), second, third, fourth])
+    return b.concatenate([b.conv(x, pointwise, 1), second, third, fourth])
 
 
 def _densenet(b: Builder, x: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ _OSS: Options = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": Tr
 _LATENT = Latent(query_rank=1536, key_rank=512, plain=128, rotary=64, value=128)
 _LLAMA31 = "Grattafiori et al. 2024"
 _GEMMA_PAPER, _GEMMA2_PAPER = "Gemma Team 2024", "Gemma Team 2024 (Gemma 2)"
-_PHI = {"rotary_width": 32, "one_norm": True, "output_bias": True, "is_phi": True}
+_PHI = {"rotary_width": 32, "shared_norm": True, "output_bias": True, "is_phi": True}
 _PYTHIA = "Biderman et al. 2023"
 
 LANGUAGE: Mapping[str, ZooEntry] = {
@@ -94,6 +94,6 @@ LANGUAGE: Mapping[str, ZooEntry] = {
     "phi_1_5": parallel_entry("Phi-1.5, Li et al. 2023", 24, 2048, 32, 51200, **_PHI),
     "phi_2": parallel_entry("Phi-2, Microsoft 2023", 32, 2560, 32, 51200, **_PHI),
     "falcon_7b": parallel_entry(
-        "Falcon 7B, Almazrouei et al. 2023", 32, 4544, 71, 65024, kv_heads=1, one_norm=True, bias=False, tied=True
+        "Falcon 7B, Almazrouei et al. 2023", 32, 4544, 71, 65024, kv_heads=1, shared_norm=True, bias=False, tied=True
     ),
 }  # fmt: skip

@@ -5,7 +5,7 @@ every one of E experts gets ⌈T·k/E⌉, where a token takes k.
 
 `switch_layer` is Fedus et al. 2022 as Hugging Face runs it: k = 1, one expert after another, at most a capacity of
 tokens each; what is over goes by on the residual connection. `mixture_layer` is how mixtures are trained today: tokens
-are sorted by expert and every product of all experts is one kernel. It can be told from its ops:
+are sorted by expert and every product of all experts is one kernel. It follows from its ops:
 
     Gather("dispatch")     tokens in the order of their experts, (E, tokens of one, width); backward Scatter("dispatch")
     Matmul                 with a weight of three dimensions, the first one E; gradients the same

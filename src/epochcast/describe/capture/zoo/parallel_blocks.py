@@ -35,7 +35,7 @@ def parallel_decoder(
     kv_heads: int | None = None,
     rotary_width: int | None = None,
     context: int = 2048,
-    one_norm: bool = False,
+    shared_norm: bool = False,
     bias: bool = True,
     output_bias: bool = False,
     tied: bool = False,
@@ -52,7 +52,7 @@ def parallel_decoder(
         for index in range(layers):
             with b.scope(f"layers.{index}"):
                 first = b.layer_norm(x, name="input_layernorm")
-                second = first if one_norm else b.layer_norm(x, name="post_attention_layernorm")
+                second = first if shared_norm else b.layer_norm(x, name="post_attention_layernorm")
                 with b.scope("attention"):
                     parts = _projected(b, first, heads, groups, bias, is_phi)
                     y = _attended(b, parts, cos, sin, bias)

@@ -79,7 +79,7 @@ def stage(
     dilation: int = 1,
     halves: bool | None = None,
 ) -> Tensor:
-    """`count` blocks; all stages but the first halve the pixels, unless told otherwise or dilated instead."""
+    """`count` blocks; by default, stages behind the first halve the pixels unless they are dilated (`halves`)."""
     is_halved = number > 1 and dilation == 1 if halves is None else halves
     for index in range(count):
         stride = 2 if is_halved and not index else 1

@@ -22,8 +22,8 @@ def _clip(title: str, patch: int, layers: int, width: int, text_width: int) -> Z
     return ZooEntry("clip", "clip", f"{title}, Radford et al. 2021", sizes)
 
 
-def _bert(layers: int, width: int, heads: int, head: str, what: str) -> ZooEntry:
-    title = f"BERT-{'base' if layers == 12 else 'large'} {what}, Devlin et al. 2019"
+def _bert(layers: int, width: int, heads: int, head: str, task: str) -> ZooEntry:
+    title = f"BERT-{'base' if layers == 12 else 'large'} {task}, Devlin et al. 2019"
     options = {"layers": layers, "width": width, "heads": heads, "head": head}
     return ZooEntry("encoder", "bert", title, options)
 

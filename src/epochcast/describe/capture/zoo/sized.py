@@ -115,12 +115,12 @@ def decoder_reference(columns: Mapping[str, Any]) -> str:
     'decoder:layers=16,hidden=2048,heads=32,vocab=131072,kv_heads=32,ffn=8192'
     """
     values = {"vocab": columns.get("vocabulary"), **columns}
-    said = {item.name: values.get(item.name) for item in fields(DecoderSizes)}
-    given = {**_known(columns), **{name: value for name, value in said.items() if value is not None}}
-    missing = [name for name in ("layers", "hidden", "heads", "vocab") if name not in given]
+    cells = {item.name: values.get(item.name) for item in fields(DecoderSizes)}
+    sizes = {**_sizes_by_name(columns), **{name: value for name, value in cells.items() if value is not None}}
+    missing = [name for name in ("layers", "hidden", "heads", "vocab") if name not in sizes]
     if missing:
         raise BadInput(f"a decoder needs its {', '.join(missing)}")
-    return DecoderSizes(**{name: _typed(name, value) for name, value in given.items()}).reference
+    return DecoderSizes(**{name: _typed(name, value) for name, value in sizes.items()}).reference
 
 
 # What models of these names are, by the beginning of a name.
@@ -132,7 +132,7 @@ _NAMES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _known(columns: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes_by_name(columns: Mapping[str, Any]) -> dict[str, Any]:
     model, note = (str(columns.get(name) or "").casefold() for name in ("model", "note"))
     sizes_of_name = dict(next((sizes for start, sizes in _NAMES.items() if model.startswith(start)), {}))
     if "tied embeddings" in note:

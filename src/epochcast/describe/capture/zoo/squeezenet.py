@@ -42,6 +42,6 @@ def squeezenet(
 
 def _fire(b: Builder, x: Tensor, squeezed: int) -> Tensor:
     x = b.relu(b.conv(x, squeezed, 1, name="squeeze"), name="squeeze_activation")
-    ones = b.relu(b.conv(x, 4 * squeezed, 1, name="expand1x1"), name="expand1x1_activation")
+    pointwise = b.relu(b.conv(x, 4 * squeezed, 1, name="expand1x1"), name="expand1x1_activation")
     threes = b.relu(b.conv(x, 4 * squeezed, 3, padding=1, name="expand3x3"), name="expand3x3_activation")
-    return b.concatenate([ones, threes])
+    return b.concatenate([pointwise, threes])

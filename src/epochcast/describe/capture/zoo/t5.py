@@ -103,7 +103,7 @@ class _Stack:
             with b.scope(f"block.{index}"):
                 with b.scope("layer.0"):
                     y = rms_norm(b, x, casts_once=False, name="layer_norm")
-                    x = b.add(x, b.dropout(self._attend_here(y, bias, is_decoder=memory is not None)))
+                    x = b.add(x, b.dropout(self._self_attention(y, bias, is_decoder=memory is not None)))
                 if memory is not None and across is not None:
                     with b.scope("layer.1"):
                         y = rms_norm(b, x, casts_once=False, name="layer_norm")
@@ -113,7 +113,7 @@ class _Stack:
                     x = b.add(x, b.dropout(self._feed_forward(y, is_sparse=bool(self.experts) and index % 2 == 1)))
         return b.dropout(rms_norm(b, x, casts_once=False, name="final_layer_norm"))
 
-    def _attend_here(self, x: Tensor, bias: Tensor, *, is_decoder: bool) -> Tensor:
+    def _self_attention(self, x: Tensor, bias: Tensor, *, is_decoder: bool) -> Tensor:
         b = self.b
         with b.scope("SelfAttention"):
             bias = b.elementwise("mask", bias) if is_decoder else bias

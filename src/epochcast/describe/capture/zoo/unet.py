@@ -38,7 +38,8 @@ def unet(
     for level in reversed(range(LEVELS - 1)):
         with b.scope(f"up{level + 1}"):
             x = b.relu(b.conv_transposed(x, base * 2**level, 2, stride=2, name="upconv"), name="relu0")
-            x = b.concatenate([_cropped(b, skips[level], x), x])
+            skip = skips[level]
+            x = b.concatenate([b.view(skip, (*skip.shape[:2], *x.shape[2:]), "crop"), x])
             x = _pair(b, x, base * 2**level)
     return b.finish(b.conv(x, classes, 1, name="last"))
 
@@ -46,8 +47,3 @@ def unet(
 def _pair(b: Builder, x: Tensor, channels: int) -> Tensor:
     x = b.relu(b.conv(x, channels, 3, name="conv1"), name="relu1")
     return b.relu(b.conv(x, channels, 3, name="conv2"), name="relu2")
-
-
-def _cropped(b: Builder, x: Tensor, like: Tensor) -> Tensor:
-    """The middle of x, as large as the other: a view."""
-    return b.view(x, (*x.shape[:2], *like.shape[2:]), "crop")

@@ -81,7 +81,7 @@ class Attention(Kind):
 
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
         """Everything."""
-        return before.whole(spatial)
+        return before.mixed(spatial)
 
     def _seen_keys(self, k: Tensor) -> int:
         """How many keys a query looks at: all, or a window of them."""

@@ -121,7 +121,7 @@ class Reduce(Kind):
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
         """A mean over channels keeps its positions; one over positions sees everything."""
         keeps_positions = op.output.shape[-len(spatial) :] == op.inputs[0].shape[-len(spatial) :]
-        return before if keeps_positions else before.whole(spatial)
+        return before if keeps_positions else before.mixed(spatial)
 
 
 def bias_gradients(op: Op, wanted: Wanted) -> Iterator[Op]:

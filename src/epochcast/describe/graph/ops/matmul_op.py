@@ -101,7 +101,7 @@ class Matmul(Kind):
 
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
         """A weight applied to each token keeps the field. Flattened features or two computed tensors see all."""
-        return before if op.weights and len(op.inputs[0].shape) > 2 else before.whole(spatial)
+        return before if op.weights and len(op.inputs[0].shape) > 2 else before.mixed(spatial)
 
 
 def _is_batched(op: Op) -> bool:

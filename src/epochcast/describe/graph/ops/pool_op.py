@@ -58,7 +58,7 @@ class Pool(Kind):
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
         """Widened by the window; a global pool sees everything."""
         if not all(self.window):
-            return before.whole(spatial)
+            return before.mixed(spatial)
         if len(self.window) != len(spatial):
             return before
         return before.windowed(self.window, self.stride, (1,) * len(spatial))

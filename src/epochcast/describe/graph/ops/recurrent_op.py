@@ -71,7 +71,7 @@ class Recurrent(Kind):
 
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
         """Everything."""
-        return before.whole(spatial)
+        return before.mixed(spatial)
 
 
 def _sequence(op: Op) -> Tensor:

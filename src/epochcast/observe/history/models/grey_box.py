@@ -39,16 +39,16 @@ ROUNDS, LEAVES = 200, 15
 """Of the boosted trees."""
 
 
-def fit_forecast_alone(known: LearningSet, _: Mapping[str, Any], __: int) -> FittedModel:
+def fit_forecast_alone(past: LearningSet, _: Mapping[str, Any], __: int) -> FittedModel:
     """Physics times one factor: the median of measured / physics."""
-    ratios = _log_ratios(known)
+    ratios = _log_ratios(past)
     constant = Linear(np.zeros(0), float(np.median(ratios)))
-    return FittedModel("forecast", ((Stage(Design(()), constant),),), True, True, _least(known))
+    return FittedModel("forecast", ((Stage(Design(()), constant),),), True, True, _least(past))
 
 
-def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> FittedModel:
+def fit_grey_box(past: LearningSet, _: Mapping[str, Any], seed: int) -> FittedModel:
     """The four corrections; who learns gives them their shares."""
-    ratios, jobs = _log_ratios(known), known.inputs.with_physics_columns()
+    ratios, jobs = _log_ratios(past), past.inputs.with_physics_columns()
     mixed, blocks = _mixed(jobs)
     process = Stage(mixed, fit_process(mixed.matrix(jobs), ratios, blocks, seed))
     design = design_of(jobs, without=tuple(GROWING))
@@ -62,7 +62,7 @@ def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> FittedM
         (Stage(design, trees.extra_trees(rows, of_computation, seed=seed)), to_computation),
         (Stage(design, boosted), to_computation),
     )
-    return FittedModel("grey_box", corrections, True, True, _least(known))
+    return FittedModel("grey_box", corrections, True, True, _least(past))
 
 
 def _mixed(jobs: Jobs) -> tuple[Design, Blocks]:
@@ -84,12 +84,12 @@ def _mixed(jobs: Jobs) -> tuple[Design, Blocks]:
     return Design(tuple(terms), fills), Blocks(len(terms) - sum(groups), tuple(groups))
 
 
-def _log_ratios(known: LearningSet) -> Array:
-    physics = known.jobs.physics
+def _log_ratios(past: LearningSet) -> Array:
+    physics = past.jobs.physics
     if physics is None:
         raise BadInput("the grey box needs the physics of every row")
-    return np.asarray(np.log(known.target / physics.values))
+    return np.asarray(np.log(past.target / physics.values))
 
 
-def _least(known: LearningSet) -> float:
-    return 0.01 * float(known.target.min())
+def _least(past: LearningSet) -> float:
+    return 0.01 * float(past.target.min())

@@ -34,9 +34,9 @@ def ridge(rows: Array, target: Array, penalty: float, growing: Flags) -> Linear:
     weights = _solved(scaled, target - centre, penalty * len(rows))
     is_wrong = growing & (weights < 0)
     while is_wrong.any():  # one after the other leaves; weights of the others only move towards the bounded optimum
-        growing_kept = ~is_wrong
+        growing_held = ~is_wrong
         weights = np.zeros(len(weights))
-        weights[growing_kept] = _solved(scaled[:, growing_kept], target - centre, penalty * len(rows))
+        weights[growing_held] = _solved(scaled[:, growing_held], target - centre, penalty * len(rows))
         now_wrong = is_wrong | (growing & (weights < 0))
         if (now_wrong == is_wrong).all():
             break
@@ -56,8 +56,8 @@ def _solved(rows: Array, target: Array, penalty: float) -> Array:
 
 def unscaled(weights: Array, centre: float, scaling: Standardization) -> Linear:
     """Weights of standardised features as weights of the features themselves."""
-    own = weights / scaling.scale
-    return Linear(own, centre - float(own @ scaling.mean))
+    unscaled_weights = weights / scaling.scale
+    return Linear(unscaled_weights, centre - float(unscaled_weights @ scaling.mean))
 
 
 def non_negative(rows: Array, target: Array) -> Linear:
@@ -66,8 +66,8 @@ def non_negative(rows: Array, target: Array) -> Linear:
 
     scale = np.maximum(np.abs(rows).max(axis=0), 1e-300)
     design = np.column_stack([rows / scale, np.ones(len(rows))])
-    found, _ = nnls(design, target, maxiter=30 * design.shape[1])
-    return Linear(np.asarray(found[:-1] / scale), float(found[-1]))
+    solution, _ = nnls(design, target, maxiter=30 * design.shape[1])
+    return Linear(np.asarray(solution[:-1] / scale), float(solution[-1]))
 
 
 def growing_of(design: Design) -> Flags:

@@ -31,9 +31,9 @@ LEAST_SHARE = 0.01
 
 @dataclass(frozen=True)
 class ModelKind:
-    """One model: `told` in words, `fit`, and the hyper-parameters to choose from."""
+    """One model: its `title` in words, `fit`, and the hyper-parameters to choose from."""
 
-    told: str
+    title: str
     fit: Callable[[LearningSet, Options, int], FittedModel]
     grid: tuple[Options, ...] = ({},)
     needs_physics: bool = False
@@ -47,57 +47,57 @@ def find_kind(name: str) -> ModelKind:
 
 
 def _fitted(
-    name: str, known: LearningSet, design: Design, make: Callable[[Array, Array], Predictor], is_log: bool = False
+    name: str, past: LearningSet, design: Design, make: Callable[[Array, Array], Predictor], is_log: bool = False
 ) -> FittedModel:
     """One stage of features and a function of them."""
-    target = np.log(known.target) if is_log else known.target
-    predictor = make(design.matrix(known.inputs), target)
-    return FittedModel(name, ((Stage(design, predictor),),), is_log, False, LEAST_SHARE * float(known.target.min()))
+    target = np.log(past.target) if is_log else past.target
+    predictor = make(design.matrix(past.inputs), target)
+    return FittedModel(name, ((Stage(design, predictor),),), is_log, False, LEAST_SHARE * float(past.target.min()))
 
 
-def _linear(known: LearningSet, _: Options, __: int) -> FittedModel:
-    design = design_of(known.inputs)
+def _linear(past: LearningSet, _: Options, __: int) -> FittedModel:
+    design = design_of(past.inputs)
     growing = linear.growing_of(design)
-    return _fitted("linear", known, design, lambda x, y: linear.least_squares(x, y, growing))
+    return _fitted("linear", past, design, lambda x, y: linear.least_squares(x, y, growing))
 
 
-def _ridge(known: LearningSet, options: Options, _: int) -> FittedModel:
-    design = design_of(known.inputs, inverses=bool(options.get("inverses", False)), logs=bool(options.get("log")))
+def _ridge(past: LearningSet, options: Options, _: int) -> FittedModel:
+    design = design_of(past.inputs, inverses=bool(options.get("inverses", False)), logs=bool(options.get("log")))
     growing, penalty = linear.growing_of(design), float(options.get("penalty", 1e-3))
     is_log = bool(options.get("log", False))
-    return _fitted("ridge", known, design, lambda x, y: linear.ridge(x, y, penalty, growing), is_log)
+    return _fitted("ridge", past, design, lambda x, y: linear.ridge(x, y, penalty, growing), is_log)
 
 
-def _nnls(known: LearningSet, options: Options, _: int) -> FittedModel:
-    design = design_of(known.inputs, inverses=bool(options.get("inverses", True)))
-    return _fitted("nnls", known, design, linear.non_negative)
+def _nnls(past: LearningSet, options: Options, _: int) -> FittedModel:
+    design = design_of(past.inputs, inverses=bool(options.get("inverses", True)))
+    return _fitted("nnls", past, design, linear.non_negative)
 
 
-def _stepwise(known: LearningSet, options: Options, _: int) -> FittedModel:
+def _stepwise(past: LearningSet, options: Options, _: int) -> FittedModel:
     """Draper–Smith on numbers, their inverses and products, and the categories."""
-    return _selected("stepwise", known, {"selection": "stepwise", **options})
+    return _selected("stepwise", past, {"selection": "stepwise", **options})
 
 
-def _augmented(known: LearningSet, options: Options, _: int) -> FittedModel:
+def _augmented(past: LearningSet, options: Options, _: int) -> FittedModel:
     """The same with logarithms, and with another selection."""
-    return _selected("augmented", known, {"logs": True, **options})
+    return _selected("augmented", past, {"logs": True, **options})
 
 
-def _selected(name: str, known: LearningSet, options: Options) -> FittedModel:
+def _selected(name: str, past: LearningSet, options: Options) -> FittedModel:
     """Least squares on the features that a selection keeps."""
     degree, logs = int(options.get("degree", 2)), bool(options.get("logs", False))
-    whole = design_of(known.inputs, inverses=True, degree=degree, logs=logs)
+    all_terms = design_of(past.inputs, inverses=True, degree=degree, logs=logs)
     is_log = bool(options.get("log", False))
-    target = np.log(known.target) if is_log else known.target
-    kept = SELECTIONS[str(options.get("selection", "forward"))](whole.matrix(known.inputs), target)
-    design = whole.only(sorted(kept))
+    target = np.log(past.target) if is_log else past.target
+    selected = SELECTIONS[str(options.get("selection", "forward"))](all_terms.matrix(past.inputs), target)
+    design = all_terms.only(sorted(selected))
     growing = linear.growing_of(design)
-    return _fitted(name, known, design, lambda x, y: linear.ridge(x, y, 0.0, growing), is_log)
+    return _fitted(name, past, design, lambda x, y: linear.ridge(x, y, 0.0, growing), is_log)
 
 
-def _ernest(known: LearningSet, _: Options, __: int) -> FittedModel:
+def _ernest(past: LearningSet, _: Options, __: int) -> FittedModel:
     """θ0 + θ1·scale/machines + θ2·log(machines) + θ3·machines, θ ≥ 0 (Venkataraman et al. 2016), and the networks."""
-    jobs = known.inputs
+    jobs = past.inputs
     machines, scale = _column("gpus", jobs), column_of("samples", jobs.numbers) or _column("batch", jobs)
     is_split = scale in ("samples", "global_batch") and machines != scale
     terms = [
@@ -105,12 +105,12 @@ def _ernest(known: LearningSet, _: Options, __: int) -> FittedModel:
         Term(((machines, 1),), is_log=True),
         Term(((machines, 1),)),
     ]
-    return _fitted("ernest", known, _with_levels(jobs, terms), linear.non_negative)
+    return _fitted("ernest", past, _with_levels(jobs, terms), linear.non_negative)
 
 
-def _optimus(known: LearningSet, _: Options, __: int) -> FittedModel:
+def _optimus(past: LearningSet, _: Options, __: int) -> FittedModel:
     """β0 + Σ β_i·I_i + β5·W + β6·B/(T+1) + β7·B/(W·F): networks, workers, batch, threads, flops of the GPU."""
-    jobs = known.inputs
+    jobs = past.inputs
     workers, batch = _column("gpus", jobs), _column("batch", jobs)
     threads, power = column_of("threads", jobs.numbers), column_of("power", jobs.numbers)
     below = ((workers, -1),) if power is None else ((workers, -1), (power, -1))
@@ -120,7 +120,7 @@ def _optimus(known: LearningSet, _: Options, __: int) -> FittedModel:
         Term(((batch, 1), *below)),
     ]
     design = _with_levels(jobs, terms)
-    return _fitted("optimus", known, design, lambda x, y: linear.ridge(x, y, 0.0, linear.growing_of(design)))
+    return _fitted("optimus", past, design, lambda x, y: linear.ridge(x, y, 0.0, linear.growing_of(design)))
 
 
 def _column(role: str, jobs: Jobs) -> str:
@@ -133,41 +133,41 @@ def _column(role: str, jobs: Jobs) -> str:
 
 def _with_levels(jobs: Jobs, terms: list[Term]) -> Design:
     """The terms of a formula, and the categories of the table."""
-    whole = design_of(jobs)
-    levels = [term for term in whole.terms if term.level is not None]
-    return Design((*terms, *levels), whole.fills)
+    all_terms = design_of(jobs)
+    levels = [term for term in all_terms.terms if term.level is not None]
+    return Design((*terms, *levels), all_terms.fills)
 
 
-def _svr(known: LearningSet, options: Options, _: int) -> FittedModel:
-    design = design_of(known.inputs, logs=True)
-    return _fitted("svr", known, design, lambda x, y: curves.support_vectors(x, y, **_but_log(options)), True)
+def _svr(past: LearningSet, options: Options, _: int) -> FittedModel:
+    design = design_of(past.inputs, logs=True)
+    return _fitted("svr", past, design, lambda x, y: curves.support_vectors(x, y, **_but_log(options)), True)
 
 
 def _tree(name: str, grow: Callable[..., Predictor]) -> Callable[[LearningSet, Options, int], FittedModel]:
-    def fit(known: LearningSet, options: Options, seed: int) -> FittedModel:
-        design = design_of(known.inputs)
+    def fit(past: LearningSet, options: Options, seed: int) -> FittedModel:
+        design = design_of(past.inputs)
         growing = linear.growing_of(design)
         is_log = bool(options.get("log", True))
-        return _fitted(name, known, design, lambda x, y: grow(x, y, growing, seed=seed, **_but_log(options)), is_log)
+        return _fitted(name, past, design, lambda x, y: grow(x, y, growing, seed=seed, **_but_log(options)), is_log)
 
     return fit
 
 
-def _net(known: LearningSet, options: Options, seed: int) -> FittedModel:
-    design = design_of(known.inputs, logs=True)
+def _net(past: LearningSet, options: Options, seed: int) -> FittedModel:
+    design = design_of(past.inputs, logs=True)
     is_log = bool(options.get("log", True))
-    return _fitted("net", known, design, lambda x, y: curves.net(x, y, seed=seed, **_but_log(options)), is_log)
+    return _fitted("net", past, design, lambda x, y: curves.net(x, y, seed=seed, **_but_log(options)), is_log)
 
 
 def _but_log(options: Options) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "log"}
 
 
-def _mean(known: LearningSet, _: Options, __: int) -> FittedModel:
+def _mean(past: LearningSet, _: Options, __: int) -> FittedModel:
     """The geometric mean of all rows."""
     design = Design(())
-    constant = Linear(np.zeros(0), float(np.log(known.target).mean()))
-    return FittedModel("mean", ((Stage(design, constant),),), True, False, LEAST_SHARE * float(known.target.min()))
+    constant = Linear(np.zeros(0), float(np.log(past.target).mean()))
+    return FittedModel("mean", ((Stage(design, constant),),), True, False, LEAST_SHARE * float(past.target.min()))
 
 
 MODELS: Mapping[str, ModelKind] = {
@@ -184,7 +184,11 @@ MODELS: Mapping[str, ModelKind] = {
     "augmented": ModelKind(
         "inverses, products and logarithms, selected forward or by importance",
         _augmented,
-        tuple({"selection": one, "log": is_log} for one in ("forward", "importance") for is_log in (False, True)),
+        tuple(
+            {"selection": selection, "log": is_log}
+            for selection in ("forward", "importance")
+            for is_log in (False, True)
+        ),
     ),
     "ernest": ModelKind("Ernest: scale/machines, log(machines), machines", _ernest),
     "optimus": ModelKind("Optimus: networks, workers, batch/threads, batch/(workers·flops)", _optimus),

@@ -52,12 +52,12 @@ def fit_process(rows: Array, target: Array, blocks: Blocks, seed: int) -> Histor
     centre = float(np.median(target))
     different = repeated(scaling.scaled(rows), target - centre)
     few = generator.permutation(len(different.rows))[:SEARCH_ROWS]
-    found = Deviations(_searched(different.take(few), blocks), blocks)
-    kept = different.take(_spread(different.rows[:, blocks.numbers :], MOST_ROWS, generator))
-    matrix = covariance(kept.rows, kept.rows, found)
-    matrix[np.diag_indices_from(matrix)] += found.noise / kept.counts + 1e-8
-    weights = np.asarray(np.linalg.solve(matrix, kept.means), dtype=np.float64)
-    return HistoryProcess(scaling, blocks, found.values, kept.rows, weights, centre)
+    deviations = Deviations(_searched(different.take(few), blocks), blocks)
+    spread = different.take(_spread(different.rows[:, blocks.numbers :], MOST_ROWS, generator))
+    matrix = covariance(spread.rows, spread.rows, deviations)
+    matrix[np.diag_indices_from(matrix)] += deviations.noise / spread.counts + 1e-8
+    weights = np.asarray(np.linalg.solve(matrix, spread.means), dtype=np.float64)
+    return HistoryProcess.of(scaling, deviations, spread.rows, weights, centre)
 
 
 def _spread(categories: Array, most: int, generator: np.random.Generator) -> Integers:
@@ -76,9 +76,9 @@ def _spread(categories: Array, most: int, generator: np.random.Generator) -> Int
 
 def _scaling(rows: Array, blocks: Blocks) -> Standardization:
     """Numbers standardised, indicators as they are."""
-    whole = Standardization.of(rows)
+    scaling = Standardization.of(rows)
     is_number = np.arange(rows.shape[1]) < blocks.numbers
-    return Standardization(np.where(is_number, whole.mean, 0.0), np.where(is_number, whole.scale, 1.0))
+    return Standardization(np.where(is_number, scaling.mean, 0.0), np.where(is_number, scaling.scale, 1.0))
 
 
 def _searched(different: Repeated, blocks: Blocks) -> Array:
@@ -95,8 +95,8 @@ def _searched(different: Repeated, blocks: Blocks) -> Array:
         return _negative_likelihood(values, begin, blocks, different, (same, squares))
 
     bounds = [(LEAST, MOST)] * len(begin)
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
-    return np.asarray(found.x, dtype=np.float64)
+    result = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
+    return np.asarray(result.x, dtype=np.float64)
 
 
 def _variance(different: Repeated) -> float:
@@ -119,14 +119,14 @@ def _negative_likelihood(
     again, within = float((counts - 1).sum()), float(different.squares.sum())
     d = Deviations(values, blocks)
     exponent = np.zeros((len(target), len(target)))
-    for difference, one in zip(d.differences, same, strict=True):
-        exponent += difference * (1 - one)
-    for length, one in zip(d.lengths, squares, strict=True):
-        exponent += 0.5 * length * one
+    for difference, is_same in zip(d.differences, same, strict=True):
+        exponent += difference * (1 - is_same)
+    for length, square in zip(d.lengths, squares, strict=True):
+        exponent += 0.5 * length * square
     local = d.local * np.exp(-exponent)
     matrix = d.common + local
-    for effect, one in zip(d.effects, same, strict=True):
-        matrix = matrix + effect * one
+    for effect, is_same in zip(d.effects, same, strict=True):
+        matrix = matrix + effect * is_same
     matrix[np.diag_indices_from(matrix)] += d.noise / counts + 1e-8
     try:
         lower = np.linalg.cholesky(matrix)
@@ -145,7 +145,7 @@ def _negative_likelihood(
     by_local = gap * local
     by_noise = 0.5 * (d.noise * float((gap.diagonal() / counts).sum()) + again - within / d.noise)
     slopes = [0.5 * d.common * gap.sum(), 0.5 * by_local.sum(), by_noise]
-    slopes += [0.5 * effect * (gap * one).sum() for effect, one in zip(d.effects, same, strict=True)]
-    slopes += [-0.5 * v * (by_local * (1 - one)).sum() for v, one in zip(d.differences, same, strict=True)]
-    slopes += [-0.25 * w * (by_local * one).sum() for w, one in zip(d.lengths, squares, strict=True)]
+    slopes += [0.5 * effect * (gap * is_same).sum() for effect, is_same in zip(d.effects, same, strict=True)]
+    slopes += [-0.5 * v * (by_local * (1 - is_same)).sum() for v, is_same in zip(d.differences, same, strict=True)]
+    slopes += [-0.25 * w * (by_local * square).sum() for w, square in zip(d.lengths, squares, strict=True)]
     return value, np.array(slopes) + PRIOR_WEIGHT * pull

@@ -16,14 +16,14 @@ from epochcast.observe.history.models.tree_models import sklearn
 MOST_FORWARD, MOST_IMPORTANT = 12, 20
 # The best by their correlation with what is left are tried, not all: products of columns are many.
 TRIED = 20
-KEPT_BACK = 0.25
+HELD_OUT = 0.25
 IMPORTANT_TREES = 30
 
 
 def forward(rows: Array, target: Array) -> list[int]:
     """Places of the features, in the order in which they were added."""
     order = np.random.default_rng(0).permutation(len(target))
-    held = max(1, round(KEPT_BACK * len(target)))
+    held = max(1, round(HELD_OUT * len(target)))
     train, test = order[held:], order[:held]
     inside: list[int] = []
     best = float(((target[test] - target[train].mean()) ** 2).sum())

@@ -1,7 +1,7 @@
 """Stepwise selection of features (Draper & Smith, Applied Regression Analysis, chapter 15).
 
 Of all features that are out, the one with the smallest p-value of its partial F-test enters, if that is below
-`p_enter`; then the one that is in with the largest p-value leaves, if that is above `p_remove`. This goes on until
+`p_enter`; then the one that is in with the largest p-value leaves, if that is above `p_remove`. This is repeated until
 nothing changes. With residual r of a candidate on the features that are in, and residual e of the target:
 
     F = ((r·e)²/(r·r)) / (RSS'/(n − k − 2)),   RSS' = |e|² − (r·e)²/(r·r)        (1 and n − k − 2 degrees of freedom)
@@ -12,7 +12,7 @@ import numpy as np
 from epochcast.observe.history.job_table import Array
 
 P_ENTER, P_REMOVE = 0.05, 0.10
-# A candidate of which less than this (share of its length) is not told by the features that are in adds nothing.
+# A candidate of which less than this (share of its length) is not explained by the features that are in adds nothing.
 LEAST_NEW = 1e-6
 MOST_FEATURES = 60
 
@@ -79,8 +79,8 @@ def p_values(rows: Array, target: Array) -> Array:
 def _drop_useless(rows: Array, target: Array, inside: list[int], p_remove: float) -> None:
     """Take out the feature with the largest p-value, as long as that is above the bound."""
     while len(inside) > 1:
-        found = p_values(rows[:, inside], target)
-        worst = int(np.argmax(found))
-        if found[worst] <= p_remove:
+        p_of_terms = p_values(rows[:, inside], target)
+        worst = int(np.argmax(p_of_terms))
+        if p_of_terms[worst] <= p_remove:
             return
         del inside[worst]

@@ -22,7 +22,7 @@ def decision_tree(rows: Array, target: Array, growing: Flags, *, seed: int, max_
     """One tree."""
     tree = sklearn("tree").DecisionTreeRegressor(max_depth=max_depth, random_state=seed, monotonic_cst=_signs(growing))
     tree.fit(rows, target)
-    return Trees(of_sklearn(_names(rows), [tree.tree_]), is_single=True)
+    return Trees.of(of_sklearn(_names(rows), [tree.tree_]), is_single=True)
 
 
 def random_forest(rows: Array, target: Array, growing: Flags, *, seed: int, trees: int = 300) -> Trees:
@@ -31,7 +31,7 @@ def random_forest(rows: Array, target: Array, growing: Flags, *, seed: int, tree
         n_estimators=trees, random_state=seed, monotonic_cst=_signs(growing), n_jobs=1
     )
     forest.fit(rows, target)
-    return Trees(of_sklearn(_names(rows), [tree.tree_ for tree in forest.estimators_]), is_single=True)
+    return Trees.of(of_sklearn(_names(rows), [tree.tree_ for tree in forest.estimators_]), is_single=True)
 
 
 def extra_trees(rows: Array, target: Array, *, seed: int, trees: int = 60) -> Trees:
@@ -42,7 +42,7 @@ def extra_trees(rows: Array, target: Array, *, seed: int, trees: int = 60) -> Tr
         n_estimators=trees, min_samples_leaf=max(1, len(target) // MOST_LEAVES), random_state=seed, n_jobs=1
     )
     forest.fit(rows, target)
-    return Trees(of_sklearn(_names(rows), [tree.tree_ for tree in forest.estimators_]), is_single=True)
+    return Trees.of(of_sklearn(_names(rows), [tree.tree_ for tree in forest.estimators_]), is_single=True)
 
 
 def boosting(
@@ -72,7 +72,7 @@ def boosting(
     }
     data = lightgbm.Dataset(rows, target - base, feature_name=_names(rows), free_raw_data=True)
     booster = lightgbm.train(parameters, data, num_boost_round=rounds)
-    return Trees(flattened(booster.dump_model()), base)
+    return Trees.of(flattened(booster.dump_model()), base)
 
 
 def _signs(growing: Flags) -> Any:

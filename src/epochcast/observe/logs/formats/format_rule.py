@@ -41,7 +41,7 @@ def number(text: str) -> float:
 SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 
 _plus_one: Callable[[str], float] = lambda text: number(text) + 1  # noqa: E731
-_whole: Callable[[str], int] = lambda text: int(number(text))  # noqa: E731
+_integer: Callable[[str], int] = lambda text: int(number(text))  # noqa: E731
 _thousandth: Callable[[str], float] = lambda text: number(text) * 1e-3  # noqa: E731
 _hours: Callable[[str], float] = lambda text: number(text) * 3600.0  # noqa: E731
 
@@ -61,8 +61,8 @@ GROUPS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "batches": ("batches", number),
     "last_batch_index": ("batches", _plus_one),
     "epoch": ("epoch", lambda text: max(int(text) - 1, 0)),
-    "epoch_index": ("epoch", _whole),
-    "epoch_any": ("epoch", _whole),
+    "epoch_index": ("epoch", _integer),
+    "epoch_any": ("epoch", _integer),
     "epochs": ("epochs", number),
     "epochs_done": ("epochs_done", number),
     "epochs_done_index": ("epochs_done", _plus_one),
@@ -86,7 +86,7 @@ GROUPS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "data_seconds": ("data_seconds", number),
     "samples_per_second": ("samples_per_second", number),
     "loss": ("loss", number),
-    "rank": ("rank", _whole),
+    "rank": ("rank", _integer),
     "unix": ("stamp_seconds", number),
     "time": ("stamp_seconds", lambda text: Stamps().seconds(text)),
 }
@@ -157,7 +157,7 @@ class RuleParser:
         return None
 
     def _recount(self, sighting: Sighting) -> None:
-        """Epochs from 0 or from 1: the first one of a log tells."""
+        """Epochs from 0 or from 1: the first one of a log decides."""
         if sighting.epoch is None:
             return
         if self.first_epoch is None or sighting.epoch == 0:

@@ -31,7 +31,7 @@ FORMATS: tuple[Format, ...] = (
 
 def find_format(name: str) -> Format:
     """The format of that name."""
-    for known in FORMATS:
-        if known.name == name:
-            return known
-    raise UnknownName("log format", name, [known.name for known in FORMATS])
+    for format in FORMATS:
+        if format.name == name:
+            return format
+    raise UnknownName("log format", name, [format.name for format in FORMATS])

@@ -120,10 +120,10 @@ class MmcvParser:
 
 def _mmcv_config(text: str) -> Sighting | None:
     for name in ("total_epochs", "max_epochs"):
-        _, found, behind = text.partition(name)
+        _, separator, behind = text.partition(name)
         digits = behind.lstrip(" ='\":")[:6]
         count = "".join(c for c in digits[: next((i for i, c in enumerate(digits) if not c.isdigit()), len(digits))])
-        if found and count:
+        if separator and count:
             return Sighting("header", epochs=float(count))
     return None
 
@@ -281,8 +281,8 @@ class JsonLinesParser:
         if step is not None:
             self.counts_steps = True
             total = sighting.total
-            whole = None if epoch is None or epoch % 1 else epoch
-            self.counter.place(sighting, whole, step, None, is_batch=False)
+            whole_epoch = None if epoch is None or epoch % 1 else epoch
+            self.counter.place(sighting, whole_epoch, step, None, is_batch=False)
             sighting.total = total
             return
         assert epoch is not None

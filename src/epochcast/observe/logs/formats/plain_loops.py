@@ -26,7 +26,7 @@ HF_DICT = format_of(
     LineRule("max_steps=", r"Trainer.*\bmax_steps=(?P<total>[1-9]\d*)", "header"),
     LineRule("Num Epochs", r"Num Epochs = (?P<epochs>[\d,]+)", "header"),
     LineRule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
-    sureness=0.35,  # a bar beside it tells more: steps, the total, the time
+    sureness=0.35,  # a bar beside it says more: steps, the total, the time
 )
 
 FORMATS: tuple[Format, ...] = (PYTHON_LOGGING, HF_DICT)

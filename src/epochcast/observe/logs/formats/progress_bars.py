@@ -111,11 +111,11 @@ class BarParser:
     def _labelled(self, bar: Bar) -> Sighting | None:
         """A bar that names its epoch."""
         yolo = _YOLO_EPOCH.match(bar.words)
-        found = yolo or _EPOCH.search(bar.words)
-        if found is None:
+        match = yolo or _EPOCH.search(bar.words)
+        if match is None:
             return None
         self.is_labelled = True
-        epoch, last = int(found[1]), found[2]
+        epoch, last = int(match[1]), match[2]
         if yolo:
             self.flavour = "yolo_console"
         if self.first_epoch is None or epoch == 0:
@@ -236,10 +236,10 @@ def _last_bar(line: str) -> tuple[str, re.Match[str]] | None:
 
 def _bar(line: str) -> Bar | None:
     """The last bar of a line: bars that are redrawn without a carriage return stand behind each other."""
-    found = _last_bar(line)
-    if found is None:
+    parts = _last_bar(line)
+    if parts is None:
         return None
-    words, match = found
+    words, match = parts
     rate = match["rate"]
     value = None if "?" in rate else float(rate)
     if value and not match["unit"].startswith("s/"):

@@ -19,7 +19,7 @@ class Sighting:
     `what` is the name of a pause that was recorded from its beginning to its end.
     `is_redrawn` where a pause is a bar that is drawn again as it grows: its last drawing has all of it.
     `reports` are those it stands for, where lines that say the same were passed over.
-    `section` tells sections apart that the epoch does not; `forgets_total` takes back a total of but one epoch.
+    `section` separates sections of the same epoch; `forgets_total` takes back a total of but one epoch.
     """
 
     phase: Sight = "train"

@@ -152,15 +152,15 @@ class UsualParser:
     def _announced(self, line: str) -> Sighting | None:
         if self.main is not None:  # what is said of totals within the training is said of something else
             return None
-        found = Sighting("header")
+        header = Sighting("header")
         for match in _HEADER.finditer(line):
             if match["steps"]:
                 is_whole = match["steps"][:3].lower() in ("max", "tot")
                 if is_whole or not self.has_whole_total:
-                    found.total, self.has_whole_total = number(match["value"]), is_whole
+                    header.total, self.has_whole_total = number(match["value"]), is_whole
             else:
-                found.epochs = number(match["value"])
-        return found if found.total is not None or found.epochs is not None else None
+                header.epochs = number(match["value"])
+        return header if header.total is not None or header.epochs is not None else None
 
     def _is_main(self, words: Words) -> bool:
         """Whether lines of this kind are those that count: steps rather than epochs, then the first kind there was."""
@@ -324,17 +324,17 @@ def _read_pair(words: Words, line: str, behind: int) -> None:
         words.epoch, words.epochs = number(pairs[0]["value"]), number(pairs[0]["of"])
         words.start = pairs[0].start() if words.start < 0 else words.start
         pairs = pairs[1:]
-    found = pairs[0] if pairs else _FIRST.match(line) if words.epoch is None else None
-    if found is None:
+    match = pairs[0] if pairs else _FIRST.match(line) if words.epoch is None else None
+    if match is None:
         return
-    words.value, words.of, words.is_batch = number(found["value"]), number(found["of"]), words.epoch is not None
+    words.value, words.of, words.is_batch = number(match["value"]), number(match["of"]), words.epoch is not None
     words.names += ("pair",)
     if words.start < 0:
-        words.start = found.start()
+        words.start = match.start()
     if (
         words.epoch is None
         and pairs
-        and (before := re.search(r"(?i)train\w*:? ?\[?(\d+)\]? ?$", line[: found.start()]))
+        and (before := re.search(r"(?i)train\w*:? ?\[?(\d+)\]? ?$", line[: match.start()]))
     ):
         words.epoch, words.is_batch, words.start = float(before[1]), True, before.start()
 

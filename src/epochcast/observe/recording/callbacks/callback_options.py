@@ -19,15 +19,15 @@ class CallbackOptions:
     rank: int | None = None
     attempt: int | None = None
 
-    def begin(self, *, is_first_rank: bool = True, **known: Any) -> Track:
+    def begin(self, *, is_first_rank: bool = True, **announced: Any) -> Track:
         """The recording, as the training begins. Ranks beside the first are silent where `rank` was not given."""
         to = self.to if is_first_rank or self.rank is not None else ()
         show = self.show and (is_first_rank or self.rank is not None)
-        return track(job=self.job, to=to, show=show, rank=self.rank, attempt=self.attempt, **known)
+        return track(job=self.job, to=to, show=show, rank=self.rank, attempt=self.attempt, **announced)
 
 
 class Recording:
-    """What all callbacks have: what was given, and the recording while there is one."""
+    """What all callbacks have: the user's options, and the recording while there is one."""
 
     def __init__(
         self,
@@ -39,5 +39,5 @@ class Recording:
         attempt: int | None = None,
     ) -> None:
         super().__init__()
-        self.given = CallbackOptions(job, to, show, rank, attempt)
+        self.options = CallbackOptions(job, to, show, rank, attempt)
         self.run: Track | None = None

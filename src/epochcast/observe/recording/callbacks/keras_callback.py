@@ -37,13 +37,13 @@ class KerasHooks(Recording):
         self.run, self._lock = None, RLock()
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The first one tells where a resumed training stands."""
+        """The first one says where a resumed training stands."""
         self._batch = self._begun = -1
         if self.run is not None:
             return
         epochs, steps = self.params.get("epochs"), self.params.get("steps")
         total = epochs * steps if epochs and steps else None
-        self.run = self.given.begin(total=total, epochs=epochs, start=epoch * (steps or 0))
+        self.run = self.options.begin(total=total, epochs=epochs, start=epoch * (steps or 0))
 
     def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The first of several steps where Keras runs them at once (`steps_per_execution`)."""

@@ -25,7 +25,7 @@ class LightningHooks(Recording):
         """After the sanity check."""
         done = trainer.fit_loop.epoch_loop.total_batch_idx + 1
         total, epochs = _totals(trainer)
-        self.run = self.given.begin(is_first_rank=trainer.is_global_zero, total=total, epochs=epochs, start=done)
+        self.run = self.options.begin(is_first_rank=trainer.is_global_zero, total=total, epochs=epochs, start=done)
         self._ready_at = perf_counter()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:

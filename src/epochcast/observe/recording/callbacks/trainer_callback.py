@@ -1,6 +1,6 @@
 """Hugging Face Trainer: `Trainer(callbacks=[TrainerTracking(job="mine")])`.
 
-A step is a step of the optimizer, as the trainer counts them. The trainer tells when an evaluation or a checkpoint is
+A step is a step of the optimizer, as the trainer counts them. The trainer reports when an evaluation or a checkpoint is
 over: it lasted since the step before.
 """
 
@@ -27,7 +27,7 @@ class TrainerHooks(Recording):
             self.run.close("interrupted")
         total = state.max_steps if state.max_steps > 0 else None
         epochs = state.num_train_epochs or None
-        self.run = self.given.begin(
+        self.run = self.options.begin(
             is_first_rank=state.is_world_process_zero, total=total, epochs=epochs, start=state.global_step
         )
         self._ready_at = perf_counter()

@@ -7,8 +7,7 @@ from epochcast.observe.store.database_tables import metadata
 
 def run() -> None:
     """Run the migrations that Alembic chose."""
-    given = context.config.attributes
-    context.configure(connection=given["connection"], target_metadata=metadata, version_table=given["version_table"])
+    context.configure(target_metadata=metadata, **context.config.attributes)
     context.run_migrations()
 
 

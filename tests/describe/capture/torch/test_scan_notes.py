@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from epochcast.describe.capture.resolve import find_model
-from epochcast.describe.capture.torch.scan_loops import LEAST, loops
+from epochcast.describe.capture.torch.torch_model import scan_notes
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.recipe import Recipe
 
@@ -29,9 +29,7 @@ class Sums(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)) for _ in range(LEAST + 2)
-        )
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)) for _ in range(50))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
@@ -40,18 +38,18 @@ class Sums(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("module", "note_start"),
     [
         (Scan(), "the model runs a loop of 64 equal ops"),
         (nn.Sequential(Scan(), nn.ReLU()), "module '0' runs a loop of 64"),
     ],
     ids=["the model itself", "a module of it"],
 )
-def test_a_scan_is_noted(module: nn.Module, said: str) -> None:
+def test_a_scan_is_noted(module: nn.Module, note_start: str) -> None:
     trace = find_model(Workload(module, inputs=torch.zeros(2, 64, 8))).trace(Recipe(2))
-    assert any(note.startswith(said) and "is not modelled" in note for note in trace.notes)
+    assert any(note.startswith(note_start) and "is not modelled" in note for note in trace.notes)
 
 
 def test_sums_behind_many_layers_are_no_scan() -> None:
     ops = find_model(Workload(Sums(), inputs=torch.zeros(2, 8))).trace(Recipe(2)).ops
-    assert list(loops(ops)) == []
+    assert list(scan_notes(ops)) == []

@@ -1,4 +1,4 @@
-"""The devices of this machine that can be measured, by torch's names."""
+"""Devices by torch's names: `cuda:1`, `mps`, `cpu`."""
 
 from epochcast.errors import BadInput, MissingExtra
 
@@ -21,3 +21,8 @@ def find_torch_device(name: str | None = None, threads: int | None = None) -> st
     if wanted not in available:
         raise BadInput(f"no device {name!r} to measure here; torch has: {', '.join(available)}")
     return wanted
+
+
+def device_type(device: str) -> str:
+    """`cuda` of `cuda:1`."""
+    return device.partition(":")[0]

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.build import Builder
-from epochcast.describe.graph.receptive import receptive_fields
+from epochcast.describe.graph.receptive_field import receptive_fields
 
 
 def last_of_layer(model: str, input_shape: tuple[int, ...] | None = None) -> dict[str, tuple[int, ...] | None]:

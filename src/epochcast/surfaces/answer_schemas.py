@@ -1,0 +1,183 @@
+"""The JSON schema of what each command prints with `--json`; the OpenAPI document has the same.
+
+The keys follow from the fields of the answer's class. `keys` are what the command adds, or all of an answer without a
+class; `optional` are keys that only some options bring.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from epochcast import api
+from epochcast.base.record import Record, described, schema_of
+from epochcast.decide.plan.job_moves import Move
+from epochcast.describe.capture.model_comparison import ModelComparison
+from epochcast.describe.datasets import Dataset
+from epochcast.errors import UnknownName
+from epochcast.hardware.device import Device
+from epochcast.hardware.instance import Instance
+from epochcast.hardware.link import Link
+from epochcast.hardware.topology import Topology
+from epochcast.measure.bench.memory_probe import ProbeAnswer
+from epochcast.measure.evaluate.evaluate import Evaluation
+from epochcast.measure.fit.calibrate import Calibration
+from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.observe.runs.standing import Standing
+from epochcast.observe.runs.tracked_log import TrackedLog
+from epochcast.observe.store.store_rows import Attempt, RunRow
+from epochcast.predict.forecast.forecast import MEMORY_KEYS, SETUP
+from epochcast.predict.forecast.step_explain import StepShares
+from epochcast.predict.memory.remedies import Remedy
+from epochcast.schedule.policy_comparison import PolicyComparison
+from epochcast.schedule.queue_document import RefusedJob
+from epochcast.schedule.timetable import QueueListing, Timetable
+from epochcast.surfaces.doctor import DoctorReport
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShape:
+    """The class of an answer, and the types of further keys. `parts` are classes some of whose keys it has, too."""
+
+    record: type[Record] | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    optional: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[type[Record], Iterable[str]] = field(default_factory=dict)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema (2020-12) of the answer."""
+        definitions: dict[str, Any] = {}
+        return {**self.object_schema(definitions), "$defs": definitions}
+
+    def object_schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The schema without `$defs`; records inside it are added to `definitions`."""
+        properties: dict[str, Any] = {}
+        for record, names in self.parts.items():
+            declared = record.object_schema(definitions)["properties"]
+            properties |= {name: declared[name] for name in names}
+        answer = {} if self.record is None else self.record.object_schema(definitions)
+        properties |= answer.get("properties", {})
+        for name, kind in {**self.keys, **self.optional}.items():
+            nested = isinstance(kind, AnswerShape)
+            properties[name] = kind.object_schema(definitions) if nested else schema_of(kind, definitions)
+        required = [key for key in (*answer.get("required", ()), *self.keys) if key not in self.optional]
+        return described(self.record or AnswerShape, properties, dict.fromkeys(required))
+
+
+@dataclass(frozen=True, slots=True)
+class ZooModel(Record):
+    """A network of the zoo."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHubModel(Record):
+    """A model of the Hub that has a name of its own; `model` is what stands for it."""
+
+    id: str
+    model: str | None
+    parameters: int | None
+    aliases: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPolicy(Record):
+    """A scheduling policy."""
+
+    name: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedJob(Record):
+    """A job of the job file; `problem` is None where its model and hardware are known."""
+
+    name: str
+    options: Mapping[str, object]
+    problem: str | None
+
+
+_HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
+_WARNINGS = {"warnings": list[str]}
+_SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
+_STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
+
+ANSWERS: Mapping[str, AnswerShape] = {
+    "advise": AnswerShape(
+        api.Advice,
+        optional={"probe": ProbeAnswer, "loader": Mapping[str, float | int | str | bool | None]},
+        parts=_SETUP,
+    ),
+    "calibrate": AnswerShape(Calibration, {"saved": str | None}),
+    "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
+    "demo": AnswerShape(keys={"forecast": api.Forecast, "elsewhere": list[api.Forecast]}),
+    "devices": AnswerShape(keys={"devices": list[Device]}),
+    "diff": AnswerShape(
+        api.Diff,
+        {
+            "base": api.Forecast,
+            "head": api.Forecast,
+            "settings": Mapping[str, tuple[str | int | float | bool | None, str | int | float | bool | None]],
+        },
+    ),
+    "doctor": AnswerShape(DoctorReport),
+    "evaluate": AnswerShape(Evaluation),
+    "fit": AnswerShape(FittedDevice, {"written": list[str]}),
+    "forecast": AnswerShape(api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_HANDED_OVER}),
+    "history compare": AnswerShape(
+        keys={"target": str, "rows": int, "splits": Mapping[str, Mapping[str, object]], **_WARNINGS}
+    ),
+    "history fit": AnswerShape(
+        keys={
+            "target": str,
+            "model": str,
+            "rows": int,
+            "features": list[str],
+            "options": Mapping[str, object],
+            "error": float,
+            "written": str,
+        }
+    ),
+    "history predict": AnswerShape(
+        keys={"target": str, "model": str, "rows": int, "predictions": list[Mapping[str, object]], **_WARNINGS}
+    ),
+    "inspect": AnswerShape(api.Inspection, optional={"versus": ModelComparison, "memory": _STEP_MEMORY, **_WARNINGS}),
+    "instances": AnswerShape(keys={"instances": list[Instance]}),
+    "instances add": AnswerShape(keys={"file": str, "instance": Instance}),
+    "instances remove": AnswerShape(keys={"file": str, "name": str}),
+    "jobs": AnswerShape(keys={"file": str, "jobs": list[CheckedJob]}),
+    "jobs init": AnswerShape(keys={"file": str, "name": str}),
+    "links": AnswerShape(keys={"links": list[Link]}),
+    "models": AnswerShape(keys={"models": list[ZooModel], "hub": list[ListedHubModel]}),
+    "plan": AnswerShape(api.Plan, optional=_HANDED_OVER, parts={api.Forecast: ("precision", "optimizer", *SETUP)}),
+    "runs": AnswerShape(keys={"database": str, "runs": list[RunRow]}),
+    "runs NAME": AnswerShape(
+        RunRow,
+        {
+            "options": Mapping[str, object] | None,
+            "attempts": list[Attempt],
+            "observations": int,
+            "progress": Standing | None,
+        },
+    ),
+    "scaling": AnswerShape(api.Scaling, parts=_SETUP),
+    "schedule plan": AnswerShape(Timetable, {"exceeded": list[str], "files": list[str]}),
+    "schedule policies": AnswerShape(keys={"policies": list[ListedPolicy]}),
+    "schedule queue": AnswerShape(QueueListing),
+    "schedule simulate": AnswerShape(PolicyComparison, {"refused": list[RefusedJob]}),
+    "store migrate": AnswerShape(keys={"database": str, "before": str | None, "after": str}),
+    "topologies": AnswerShape(keys={"topologies": list[Topology]}),
+    "track": AnswerShape(
+        TrackedLog,
+        {"moves": list[Move] | None},
+        parts={Standing: Standing.json_schema()["properties"]},
+    ),
+}
+
+
+def answer_schema(command: str) -> dict[str, Any]:
+    """The JSON schema of the answer of a command, such as "forecast" or "schedule plan"."""
+    if command not in ANSWERS:
+        raise UnknownName("command with a schema", command, ANSWERS)
+    return ANSWERS[command].schema()
