@@ -277,7 +277,7 @@ def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> 
         fp32 = expected.math_fractions["fp32"]
         with torch.no_grad():
             row = [float(np.log(values.get(key, fp32 if key in OP_MATHS else 1.0))) for key in SUSTAINED]
-            model.sustained[material.names.devices.names[name]] = torch.tensor(row)
+            model.sustain(material.names.devices.names[name], torch.tensor(row))
             for source, seconds in launches.items():
                 stack = material.names.stacks.names.get(stack_name(source, name))
                 if stack is not None:

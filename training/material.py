@@ -26,9 +26,7 @@ WEIGHTS = {
     "flagperf": 1.0,
     "lambda": 0.7,
     "torchvision_gpu_bench_fork": 0.6,
-    "nvidia_dle": 0.6,
     "u39kun": 0.5,
-    "cs336": 1.0,
     "aws_gpu_benchmark": 1.0,
     "zyr17_24gb": 1.0,
 }

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.describe.graph.trace import Columns
+from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.features import features
 from epochcast.predict.cost.learned import BOUND, LIMBS, MOST_SLOWDOWN, POWERS, UNIT_SECONDS
@@ -46,8 +47,11 @@ _START = (
 FLOOR_POWER = 3.0
 # How sharply a step changes from launch-bound to kernel-bound.
 STEP_POWER = 8.0
-# What holds sustained fractions near the prior, group factors less; and the weights of the net near zero.
-PULL, GROUP_PULL, DECAY = 0.1, 0.01, 3e-3
+# What a device sustains is what its generation does, and what it alone does. Both are held near zero, the device's own
+# part more: a device with a few measured networks says little about the others. And the weights of the net.
+PULL, GROUP_PULL = 0.2, 0.1
+GENERATION_PULL, GENERATION_GROUP_PULL = 0.05, 0.01
+DECAY = 3e-3
 # What holds the factors of sources near one. Those that timed most carefully, and whose devices hardly any other source
 # has, are the measure for the rest: they have none.
 SOURCE_PULL = 0.2
@@ -208,13 +212,17 @@ class EfficiencyNet(torch.nn.Module):
 
     seen: torch.Tensor
     is_reference: torch.Tensor
+    generation: torch.Tensor
 
     def __init__(self, inputs: int, hidden: int, names: Names, floors: NDArray[np.float64], seed: int) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.towers = torch.nn.ModuleList(_tower(inputs, hidden) for _ in TOWERS)
         self.register_buffer("seen", torch.stack([torch.full((inputs,), -1e9), torch.full((inputs,), 1e9)]))
-        self.sustained = torch.nn.Parameter(torch.zeros(len(names.devices.names), len(SUSTAINED)))
+        generations = [f"{d.vendor} {d.generation}" for d in map(find_device, names.devices.names)]
+        self.register_buffer("generation", torch.tensor([sorted(set(generations)).index(g) for g in generations]))
+        self.of_generation = torch.nn.Parameter(torch.zeros(len(set(generations)), len(SUSTAINED)))
+        self.of_device = torch.nn.Parameter(torch.zeros(len(generations), len(SUSTAINED)))
         self.launch = torch.nn.Parameter(torch.full((len(names.stacks.names),), np.log(8e-6)))
         self.source = torch.nn.Parameter(torch.zeros(len(names.sources.names)))
         self.register_buffer("is_reference", torch.tensor([n in REFERENCE_SOURCES for n in names.sources.names]))
@@ -222,6 +230,16 @@ class EfficiencyNet(torch.nn.Module):
         self.losses = torch.nn.Parameter(torch.full((2, len(GROUPS)), -2.2))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
         self.order = SiblingOrder(list(names.devices.names))
+
+    @property
+    def sustained(self) -> torch.Tensor:
+        """What each device sustains, as logarithms by SUSTAINED."""
+        return self.of_generation[self.generation] + self.of_device
+
+    def sustain(self, device: int, values: torch.Tensor) -> None:
+        """Set what a device sustains."""
+        with torch.no_grad():
+            self.of_device[device] = values - self.of_generation[self.generation[device]]
 
     def _outputs(self, inputs: torch.Tensor, tower: torch.Tensor) -> torch.Tensor:
         places = [torch.nonzero(tower == index).squeeze(1) for index in range(len(TOWERS))]
@@ -256,7 +274,7 @@ class EfficiencyNet(torch.nn.Module):
 
     def physical_parameters(self) -> list[torch.nn.Parameter]:
         """All but the weights of the net and the launches."""
-        return [self.sustained, self.floor, self.source, self.tile_costs, self.losses]
+        return [self.of_generation, self.of_device, self.floor, self.source, self.tile_costs, self.losses]
 
     def data_sheet_losses(self) -> torch.Tensor:
         """u and v by group: how much less is gained than a faster data sheet promises."""
@@ -303,7 +321,9 @@ def train(
 ) -> None:
     """Mixed batches of op rows and whole steps."""
     generator = np.random.default_rng(seed)
-    pulls = torch.tensor([GROUP_PULL if name in GROUPS else PULL for name in SUSTAINED])
+    is_group = torch.tensor([name in GROUPS for name in SUSTAINED])
+    pulls = torch.where(is_group, GROUP_PULL, PULL)
+    generation_pulls = torch.where(is_group, GENERATION_GROUP_PULL, GENERATION_PULL)
     _remember_range(model, ops, nets)
     optimizer = torch.optim.AdamW(
         [
@@ -318,7 +338,8 @@ def train(
     reached_nets = np.cumsum([n.weight for n in nets])
     targets = torch.tensor([n.log_seconds for n in nets], dtype=torch.float32)
     for _ in range(steps):
-        loss = (pulls * model.sustained**2).sum(dim=1).mean() + SOURCE_PULL * (model.source**2).mean()
+        loss = (pulls * model.of_device**2).sum(dim=1).mean() + SOURCE_PULL * (model.source**2).mean()
+        loss = loss + (generation_pulls * model.of_generation**2).sum(dim=1).mean()
         loss = loss + model.order.loss(model.sustained)
         if ops is not None:
             pick = torch.tensor(_drawn(reached_ops, op_batch, generator))

@@ -11,7 +11,7 @@ Then conformal, by group: z_low and z_high are the quantiles of log(measured/pre
 of the left-out steps lie. n cells stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -202,14 +202,15 @@ def is_known_elsewhere(names: Labels, kinds: Labels, sources: Labels) -> NDArray
     return np.array(others) >= KNOWN_RUNS
 
 
-def earned(family_errors: Array, device_errors: Array, names: Labels) -> set[str]:
+def earned(family_errors: Array, device_errors: Array, names: Labels, timed: Collection[str] = ()) -> set[str]:
     """Devices whose own measurements make forecasts better than similar devices would: only they get a profile.
 
     A device that was never left out is taken at its word, and so is one whose steps do not tell the two apart: its
-    errors must be larger by two standard errors of the difference, step by step.
+    errors must be larger by two standard errors of the difference, step by step. Devices with many `timed` operators
+    keep their profile: steps of other formats do not speak against them.
     """
     worse = set()
-    for name in np.unique(names).tolist():
+    for name in set(names.tolist()) - set(timed):
         both = (names == name) & np.isfinite(family_errors) & np.isfinite(device_errors)
         excess = np.abs(family_errors[both]) - np.abs(device_errors[both])
         if len(excess) > 1 and excess.mean() > 2 * excess.std(ddof=1) / np.sqrt(len(excess)):

@@ -37,7 +37,7 @@ from training.card import model_card
 from training.examples import select
 from training.files import DOCS, PACKAGE, ROOT, say, write
 from training.fractions import device_fractions, profiles_toml
-from training.left_out import LeftOut, left_out, summary
+from training.left_out import MANY_OPS, LeftOut, left_out, summary
 from training.material import Material, gather
 from training.network import SUSTAINED, EfficiencyNet, NetRow, distinct_ops
 from training.quantiles import fit_quantiles
@@ -151,6 +151,12 @@ def labels(material: Material) -> tuple[NDArray[np.str_], NDArray[np.str_], NDAr
     )
 
 
+def often_timed(material: Material) -> set[str]:
+    """Devices with many timed operators."""
+    names, counts = np.unique(material.op_devices[material.ops.is_large], return_counts=True)
+    return set(names[counts >= MANY_OPS].tolist())
+
+
 def timed_maths(material: Material) -> set[tuple[str, str]]:
     """Devices and formats in which single products were timed."""
     names, ops = list(material.names.devices.names), material.ops
@@ -217,7 +223,7 @@ def main() -> int:
     spreads = fitted_spreads(left_out_steps(material, errors, shares, is_kernels))
     names, kinds, _ = labels(material)
     own = known_kinds(names, kinds)
-    without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names))
+    without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names, often_timed(material)))
     fractions = device_fractions(errors.members, material, own, without=without)
     say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")
     texts = {

@@ -189,9 +189,13 @@ def value_options(kind: type, names: Iterable[str], **later: Any) -> tuple[Optio
 
 
 def _checked_type(hint: Any) -> Any:
-    """The type that values are checked by: without `| None`; of mappings, whatever is in them."""
+    """The type that values are checked by: without `| None`; of mappings and of tuples of records, whatever is in
+    them.
+    """
     if isinstance(hint, UnionType) or get_origin(hint) is UnionType:
         hint = next(kind for kind in get_args(hint) if kind is not NoneType)
+    if get_origin(hint) is tuple and hint not in _CONVERTERS:
+        return tuple
     return Mapping if get_origin(hint) is Mapping else hint
 
 

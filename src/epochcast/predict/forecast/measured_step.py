@@ -33,9 +33,9 @@ class MeasuredStep:
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
-            raise BadInput(f"`step_seconds`: a step takes more than 0 seconds, got {self.seconds}")
+            raise BadInput(f"a measured step must take more than 0 seconds, got {self.seconds}")
         if self.batch < 1:
-            raise BadInput(f"`step_seconds`: the batch is at least 1, got {self.batch}")
+            raise BadInput(f"the batch of a measured step must be at least 1, got {self.batch}")
 
     @property
     def text(self) -> str:
@@ -47,8 +47,8 @@ def parse_measured_step(text: str) -> MeasuredStep:
     """`0.21s@64`: seconds with their unit, then the batch on one GPU."""
     seconds, at, batch = text.strip().partition("@")
     if not at or not batch.strip().isdecimal():
-        raise BadInput(f"`step_seconds`: give a time and the batch it was measured at, like 0.21s@64, got {text!r}")
-    return MeasuredStep(parse_seconds(seconds, option="step_seconds"), int(batch))
+        raise BadInput(f"{text!r} is no measured step: give a time and the batch it was measured at, like 210ms@64")
+    return MeasuredStep(parse_seconds(seconds, option="step_seconds", unit="ms"), int(batch))
 
 
 def solved_factor(step_seconds: Callable[[float], float], target_seconds: float) -> float | None:
