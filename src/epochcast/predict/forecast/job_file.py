@@ -111,7 +111,7 @@ def _named_job(path: Path, text: str, place: int, table: dict[str, Any], shared:
     if isinstance(given.get("device"), str) and is_sheet(given["device"]):
         given["device"] = beside(given["device"], path.parent)
     if isinstance(given.get("lengths"), str):
-        given["lengths"] = _FILE.sub(lambda found: found[1] + beside(found[2], path.parent), given["lengths"])
+        given["lengths"] = _FILE.sub(lambda match: match[1] + beside(match[2], path.parent), given["lengths"])
     try:
         job = Job(**{key: value for key, value in given.items() if key not in _PLACE_NAMES})
         where = Where(**{key: value for key, value in given.items() if key in _PLACE_NAMES})

@@ -80,13 +80,13 @@ class Session:
         shape = job.longest_shape
         key = job.model, shape, job.aux, _state(job.model)
 
-        def found() -> Model:
+        def build() -> Model:
             return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
 
-        model = self._networks.get(key, found)
+        model = self._networks.get(key, build)
         if isinstance(model, CachedModel) and model.is_stale:
             self._networks.forget(key)
-            model = self._networks.get(key, found)
+            model = self._networks.get(key, build)
         return model
 
     def is_language_model(self, job: Job) -> bool:
