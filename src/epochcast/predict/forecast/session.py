@@ -10,6 +10,7 @@ from pathlib import Path
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.language_model import is_language_model
@@ -124,7 +125,7 @@ class Session:
 def _state(model: object) -> Hashable:
     """What tells that a model changed: when its file was written, or what a live module is made of and trains."""
     if isinstance(model, str):
-        file = Path(model.removeprefix("hf:").partition(":")[0])
+        file = Path(ModelReference.of(model).file)
         try:
             status = file.stat()
         except (OSError, ValueError):

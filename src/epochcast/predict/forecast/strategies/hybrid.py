@@ -43,8 +43,8 @@ from epochcast.predict.memory.sharding import RankShares
 class Head:
     """The products of a network: which entries they are, what enters the first and what each makes, per sample.
 
-    `forward` and `backward` are the entries of the head. `products` are the forward entries of its products, `returned` the
-    backward entries behind which the gradient of what entered a product is complete.
+    `forward` and `backward` are the entries of the head. `products` are the forward entries of its products, `returned`
+    the backward entries behind which the gradient of what entered a product is complete.
     """
 
     forward: tuple[int, ...]
