@@ -66,11 +66,6 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def is_code(reference: str) -> bool:
-    """Whether a reference is the user's own Python, which is run to make the model."""
-    return ModelReference.of(reference).is_code
-
-
 def _from_library(reference: ModelReference, input_shape: tuple[int, ...] | None) -> Model:
     prefix, name = reference.prefix, reference.name
     if prefix == CONFIG:
