@@ -48,10 +48,12 @@ each key in `json_paths`, in place of the fields. Such a record is written and n
     (2.0, None)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
+from functools import cached_property
+from operator import attrgetter
 from re import sub
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -123,7 +125,7 @@ class Record:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
         shape = shape_of(type(self))
-        values = {key: plain(_value(self, path)) for key, path in shape.sources}
+        values = {key: plain(get(self)) for key, get in shape.getters}
         for key in shape.optional:
             if values[key] is None:
                 del values[key]
@@ -147,9 +149,9 @@ def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     shape, is_lenient = shape_of(cls), issubclass(cls, Record) and cls.json_lenient
     _check_keys(cls, values)
     arguments = {}
-    for name, key, hint, is_required in _typed_fields(cls):
+    for name, key, hint, kinds, is_required in _typed_fields(cls):
         value = values.get(key, MISSING)
-        if type(value) is hint:  # most are
+        if type(value) in kinds:  # most are
             arguments[name] = value
         elif value is not MISSING and not (is_lenient and value is None and not is_required):
             arguments[name] = _typed(cls, key, hint, value)
@@ -161,12 +163,13 @@ def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
 
 
 def _check_keys(cls: type, values: Mapping[str, Any]) -> None:
-    if not isinstance(values, Mapping):
+    if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
     if issubclass(cls, Record):
-        version = values.get(VERSION)
-        if cls.json_version is not None and (version is True or version != cls.json_version):
-            raise BadInput(f"{_words(cls)}: version {cls.json_version} is needed, got version {version!r}")
+        if cls.json_version is not None:
+            version = values.get(VERSION)
+            if version is True or version != cls.json_version:
+                raise BadInput(f"{_words(cls)}: version {cls.json_version} is needed, got version {version!r}")
         if cls.json_lenient:
             return
     shape = shape_of(cls)
@@ -180,13 +183,16 @@ def record_fields(cls: type) -> tuple[str, ...]:
     return tuple(shape_of(cls).fields)
 
 
+_PLAIN = frozenset((bool, int, float, str, NoneType))
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it."""
+    if type(value) in _PLAIN or isinstance(value, int | float | str):  # most are the former
+        return value
     match value:
         case Record() | Interval():
             return value.as_dict()
-        case bool() | int() | float() | str() | None:
-            return value
         case Enum():
             return value.value
         case datetime() | date():
@@ -202,42 +208,44 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordShape:
     """The keys of a class's JSON form. `fields` has the key of each field's name, and is empty where the class has
     `json_paths`; `sources` the path of each key but the version; `keys` every key that may be read.
     """
 
     fields: Mapping[str, str]
-    sources: tuple[tuple[str, tuple[str, ...]], ...]
-    optional: tuple[str, ...]
-    inlined: Mapping[str, type[Record]]
-    merged: tuple[str, ...]
-    keys: frozenset[str]
+    sources: Mapping[str, str]
+    keys: frozenset[str] = frozenset()
+    optional: tuple[str, ...] = ()
+    inlined: Mapping[str, type[Record]] = field(default_factory=dict)
+    merged: tuple[str, ...] = ()
+
+    @cached_property
+    def getters(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+        """What reads the value of each key from a record."""
+        return tuple((key, _getter(path)) for key, path in self.sources.items())
 
 
 @remembered(MOST_RECORDS)
 def shape_of(cls: type) -> RecordShape:
     """The shape of a record or of a plain dataclass."""
+    if issubclass(cls, Record) and cls.json_paths:
+        return RecordShape({}, cls.json_paths, optional=cls.json_omitted, merged=cls.json_merged)
+    keys = _field_keys(cls)
     if not issubclass(cls, Record):
-        keys = _field_keys(cls)
-        return RecordShape(
-            keys, tuple((key, (name,)) for name, key in keys.items()), (), {}, (), frozenset(keys.values())
-        )
-    if cls.json_paths:
-        sources = tuple((key, tuple(path.split("."))) for key, path in cls.json_paths.items())
-        return RecordShape({}, sources, cls.json_omitted, {}, cls.json_merged, frozenset())
-    keys, items = _field_keys(cls), fields(cls)  # type: ignore[arg-type]
+        return RecordShape(keys, {key: name for name, key in keys.items()}, frozenset(keys.values()))
+    items = fields(cls)  # type: ignore[arg-type]
     inlined = {item.name: get_type_hints(cls)[item.name] for item in items if _INLINE in item.metadata}
     shown = {**{key: cls.json_from.get(name, name) for name, key in keys.items()}, **paths(*cls.json_also)}
     version = () if cls.json_version is None else (VERSION,)
     return RecordShape(
         keys,
-        tuple((key, (name,)) for key, name in shown.items()),
+        shown,
+        frozenset((*shown, *version)).union(*(shape_of(kind).keys for kind in inlined.values())),
         tuple(keys[item.name] for item in items if _OPTIONAL in item.metadata),
         inlined,
         (*inlined, *cls.json_merged),
-        frozenset((*shown, *version)).union(*(shape_of(kind).keys for kind in inlined.values())),
     )
 
 
@@ -247,21 +255,30 @@ def _field_keys(cls: type) -> Mapping[str, str]:
     return {name: key for name, key in keys.items() if key is not None and not name.startswith("_")}
 
 
-def _value(owner: Any, path: tuple[str, ...]) -> Any:
-    """What is at the end of a path; None where something on the way is."""
-    for name in path:
-        owner = getattr(owner, name)
-        if owner is None:
-            return None
-    return owner
+def _getter(path: str) -> Callable[[Any], Any]:
+    """What follows a path; it gives None where something on the way is None."""
+    if "." not in path:
+        return attrgetter(path)
+    names = path.split(".")
+
+    def get(owner: Any) -> Any:
+        for name in names:
+            owner = getattr(owner, name)
+            if owner is None:
+                return None
+        return owner
+
+    return get
 
 
 @remembered(MOST_RECORDS)
-def _typed_fields(cls: type) -> tuple[tuple[str, str, Any, bool], ...]:
-    """Name, key and type of each field that is read, and whether it has no default."""
+def _typed_fields(cls: type) -> tuple[tuple[str, str, Any, tuple[Any, ...], bool], ...]:
+    """Name, key, type and its kinds of each field that is read, and whether it has no default."""
     keys, hints = shape_of(cls).fields, field_types(cls)
     items = [item for item in fields(cls) if item.name in keys]
-    return tuple((item.name, keys[item.name], hints[item.name], _is_required(item)) for item in items)
+    return tuple(
+        (item.name, keys[item.name], hints[item.name], _kinds(hints[item.name]), _is_required(item)) for item in items
+    )
 
 
 @remembered(MOST_RECORDS)
@@ -307,6 +324,8 @@ def _typed(cls: type, key: str, hint: Any, value: Any) -> Any:
     kinds = _kinds(hint)
     if type(value) in kinds:
         return value
+    if type(value) is int and kinds[0] is float:
+        return float(value)
     if value is None:
         if NoneType in kinds or hint is Any:
             return None

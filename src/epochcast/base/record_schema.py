@@ -51,7 +51,8 @@ def object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     if issubclass(cls, Record) and cls.json_version is not None:
         properties[VERSION] = {"const": cls.json_version}
-    for key, path in shape.sources:
+    for key, text in shape.sources.items():
+        path = text.split(".")
         constant = _constant(cls, path)
         properties[key] = type_schema(_path_type(cls, path), definitions) if constant is None else {"const": constant}
     for kind in shape.inlined.values():
@@ -97,14 +98,14 @@ def _array_schema(inner: tuple[Any, ...], definitions: dict[str, Any]) -> dict[s
     return {"type": "array", "items": type_schema(inner[0], definitions)} if inner else {"type": "array"}
 
 
-def _constant(cls: type, path: tuple[str, ...]) -> Any:
+def _constant(cls: type, path: Sequence[str]) -> Any:
     """The value of a key that is the same in every record: that of a class variable."""
     is_field = path[0] in {item.name for item in fields(cls)}
     member = None if is_field or len(path) > 1 else getattr(cls, path[0])
     return None if _computation(member) else member
 
 
-def _path_type(cls: Any, path: tuple[str, ...]) -> Any:
+def _path_type(cls: Any, path: Sequence[str]) -> Any:
     """The type at the end of a path; Any where a name in it is imported for type checkers alone."""
     kind, is_optional = cls, False
     for name in path:
