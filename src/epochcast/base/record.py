@@ -52,7 +52,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
-from functools import cached_property
 from operator import attrgetter
 from re import sub
 from types import NoneType, UnionType
@@ -208,7 +207,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RecordShape:
     """The keys of a class's JSON form. `fields` has the key of each field's name, and is empty where the class has
     `json_paths`; `sources` the path of each key but the version; `keys` every key that may be read.
@@ -220,11 +219,11 @@ class RecordShape:
     optional: tuple[str, ...] = ()
     inlined: Mapping[str, type[Record]] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
+    getters: tuple[tuple[str, Callable[[Any], Any]], ...] = field(init=False)
+    """What reads the value of each key from a record."""
 
-    @cached_property
-    def getters(self) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-        """What reads the value of each key from a record."""
-        return tuple((key, _getter(path)) for key, path in self.sources.items())
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "getters", tuple((key, _getter(path)) for key, path in self.sources.items()))
 
 
 @remembered(MOST_RECORDS)
