@@ -96,6 +96,5 @@ def tracked(folder: Path, content: bytes) -> None:
     tracker, reader = Tracker(), LogReader()
     for part in stream(file, reader):
         tracker.add_all(part)
-    progress = tracker.progress()
-    progress.finish_at(datetime(2026, 1, 1, tzinfo=UTC))
-    json.dumps(progress.as_dict(), allow_nan=False)
+    standing = tracker.standing(datetime(2026, 1, 1, tzinfo=UTC))
+    json.dumps(standing.as_dict(), allow_nan=False)

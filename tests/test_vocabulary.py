@@ -10,6 +10,8 @@ SRC = ROOT / "src" / "epochcast"
 MAP, GLOSSARY = ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"
 MOST_MAP_LINES, MOST_TERMS = 200, 60
 MOST_ROOMS = 9
+# Names that say nothing of a value; it has one of its own: `match`, `row`, `report`.
+EMPTY_NAMES = {"told", "found", "made", "whos"}
 # Folders that the map names beside those of the package.
 BESIDE = ("training/", "studies/", "benchmarks/", "fuzz/", "docs/", "tests/")
 
@@ -33,6 +35,33 @@ def test_a_module_name_is_used_once() -> None:
         if not path.name.startswith("__"):
             places[path.name].append(str(path.relative_to(SRC)))
     assert _named_twice(places) == []
+
+
+def _bound_names(node: ast.AST) -> list[str | None]:
+    """Names that a node gives to a value: locals, arguments, attributes, functions."""
+    match node:
+        case ast.Name(ctx=ast.Store()):
+            return [node.id]
+        case ast.Attribute(ctx=ast.Store()):
+            return [node.attr]
+        case ast.arg():
+            return [node.arg]
+        case ast.FunctionDef() | ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
+            return [node.name]
+        case ast.alias():
+            return [node.asname]
+    return []
+
+
+def test_a_value_is_named_after_what_it_is() -> None:
+    offenders = [
+        f"{path.relative_to(SRC)}:{getattr(node, 'lineno', 0)}: {name}"
+        for path in sorted(SRC.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _bound_names(node)
+        if name in EMPTY_NAMES
+    ]
+    assert offenders == []
 
 
 def test_the_package_has_few_rooms_and_each_says_what_it_is() -> None:

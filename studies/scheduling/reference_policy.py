@@ -13,7 +13,7 @@ import numpy as np
 from epochcast.schedule.policies.atc_dispatch import RollOutSetting
 from epochcast.schedule.policies.atc_rollout_kernel import roll_out
 from epochcast.schedule.policies.rollout import TAKE_ANY
-from epochcast.schedule.policies.state_arrays import arrays
+from epochcast.schedule.policies.state_arrays import arrays_of
 from epochcast.schedule.queue_state import Decision, QueueState
 
 CONGESTION = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -22,12 +22,12 @@ AHEAD = (0.3, 1.0, 2.0, 4.0)
 
 def reference_rollout(state: QueueState) -> Decision:
     """The first decision of the cheapest of twenty roll-outs."""
-    told = arrays(state)
-    best, chosen = np.inf, np.full(len(told.names), -1)
+    arrays = arrays_of(state)
+    best, chosen = np.inf, np.full(len(arrays.names), -1)
     for congestion, ahead in product(CONGESTION, AHEAD):
-        first = np.empty(len(told.names), np.int64)
+        first = np.empty(len(arrays.names), np.int64)
         way = RollOutSetting(congestion, ahead, 0.0, TAKE_ANY, False, False, False)
-        dollars, _, _ = roll_out(told.queue(), told.place(), way, told.now, np.ones(len(first)), first, best)
+        dollars, _, _ = roll_out(arrays.queue(), arrays.place(), way, arrays.now, np.ones(len(first)), first, best)
         if dollars < best:
             best, chosen = dollars, first
-    return told.decision(chosen)
+    return arrays.decision(chosen)

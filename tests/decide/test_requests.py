@@ -11,6 +11,7 @@ import epochcast as ec
 from epochcast.base.options import options_of
 from epochcast.decide.advise.advise_request import AdviseRequest
 from epochcast.decide.diff.diff_request import DiffRequest, parse_increase
+from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.scaling_request import ScalingRequest
 from epochcast.errors import BadInput
@@ -34,6 +35,15 @@ def test_every_option_is_a_keyword_and_a_flag(verb: str) -> None:
         assert option.help and option.help.endswith("."), option.name
         assert option.name in keywords
         assert option.command_flag in flags
+
+
+@pytest.mark.parametrize("verb", ["forecast", "plan"])
+def test_files_of_schedulers_are_flags(verb: str) -> None:
+    import_module(f"epochcast.surfaces.cli.{verb}_command")
+    group: Any = typer.main.get_command(app)
+    helps = {flag: parameter.help for parameter in group.commands[verb].params for flag in parameter.opts}
+    for option in options_of(HandoverRequest):
+        assert helps[option.command_flag] == option.help
 
 
 def test_every_option_is_in_the_web_api_but_revisions() -> None:

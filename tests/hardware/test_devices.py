@@ -208,8 +208,8 @@ def test_names_and_aliases_are_unique() -> None:
 @every_device
 def test_every_name_and_alias_finds_its_device(device: Device) -> None:
     for name in (device.name, *device.aliases):
-        assert find_device(name) is device
-        assert find_device(f"NVIDIA {name}".upper().replace(" ", "_")) is device
+        assert find_device(name) == device
+        assert find_device(f"NVIDIA {name}".upper().replace(" ", "_")) == device
 
 
 @pytest.mark.parametrize(

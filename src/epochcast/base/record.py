@@ -1,4 +1,5 @@
-"""One declaration, every form: the JSON of an answer, both ways, and its JSON schema follow from the fields.
+"""One declaration, every form: the JSON of an answer, both ways, follows from the fields; so does its schema
+(`base/record_schema.py`).
 
 An answer, a request or a row is a frozen dataclass that inherits `Record`. Its JSON object has
 
@@ -14,8 +15,11 @@ A record that is kept in files has a `json_version`: the first key of its object
 properties that stand for a field in the JSON form, where the field holds what JSON cannot (a live model).
 
 The keys of a record in a field with the metadata `INLINE` are keys of the object around it. `json_optional` fields have
-no key where they are None or empty. Where a field takes several records, each with a constant `kind` in its
+no key where they are None. Where a field takes several records, each with a constant `kind` in its
 `json_also`, that key tells which one to read.
+
+An answer holds the job, its forecasts and its offers; its JSON has single values of them. Its class lists the path of
+each key in `json_paths`, in place of the fields. Such a record is written and never read.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True)
@@ -35,12 +39,20 @@ no key where they are None or empty. Where a field takes several records, each w
     Traceback (most recent call last):
       ...
     epochcast.errors.InvalidField: samples must be a whole number, got 'many' (in batch)
+    >>> @dataclass(frozen=True)
+    ... class Stay(Record):
+    ...     dollars: Interval
+    ...     pause: Interval | None = None
+    ...     json_paths: ClassVar[Mapping[str, str]] = paths("dollars", price="dollars.mid", longest="pause.high")
+    >>> Stay(Interval(1.0, 2.0, 4.0)).as_dict()["price"], Stay(Interval(1.0, 2.0, 4.0)).as_dict()["longest"]
+    (2.0, None)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
+from operator import attrgetter
 from re import sub
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -51,8 +63,8 @@ from epochcast.interval import Interval
 
 Kind = TypeVar("Kind")
 
-MOST_RECORDS = 1_000
-"""Kinds of records whose fields are kept; there are a few hundred."""
+MOST_RECORDS, MOST_TYPES = 1_000, 4_000
+"""Kinds of records whose fields are kept, and types of fields; there are a few hundred."""
 
 VERSION = "version"
 """The key of `json_version`."""
@@ -84,7 +96,7 @@ def json_hidden(**properties: Any) -> Any:
 
 
 def json_optional(name: str | None = None, **properties: Any) -> Any:
-    """A dataclass field that has no key where it is None or empty; `name` is the key if it is not the field's name."""
+    """A dataclass field that has no key where it is None; `name` is the key if it is not the field's name."""
     key = {} if name is None else json_key(name)
     return field(metadata={**key, _OPTIONAL: True}, **properties)
 
@@ -102,15 +114,22 @@ class Record:
     """Version of the JSON form; a reader refuses any other."""
     json_lenient: ClassVar[bool] = False
     """Whether reading passes over unknown keys, and over null where a field has a default."""
+    json_paths: ClassVar[Mapping[str, str]] = {}
+    """The path of each key, such as `offer.instance.name`, in place of the fields. A None on the way gives null."""
+    json_omitted: ClassVar[tuple[str, ...]] = ()
+    """Keys of `json_paths` that are left out where they are null."""
+    json_merged: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are mappings, whose keys are keys of the object itself."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: plain values by name."""
-        values = {key: plain(getattr(self, name)) for key, name in _sources(type(self))}
-        for key in _optional_keys(type(self)):
-            if values[key] is None or values[key] in ("", [], {}):
+        shape = shape_of(type(self))
+        values = {key: plain(get(self)) for key, get in shape.getters}
+        for key in shape.optional:
+            if values[key] is None:
                 del values[key]
-        for name in _inlined(type(self)):
-            values |= getattr(self, name).as_dict()
+        for name in shape.merged:
+            values |= plain(getattr(self, name))
         return values if self.json_version is None else {VERSION: self.json_version, **values}
 
     @classmethod
@@ -118,64 +137,61 @@ class Record:
         """The record of a JSON object. Unknown keys are refused by name; derived values are worked out again."""
         return read_as(cls, values)
 
-    @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """JSON schema (2020-12) of the object; records inside it are under `$defs`."""
-        definitions: dict[str, Any] = {}
-        schema = cls.object_schema(definitions)
-        return {**schema, "$defs": definitions} if definitions else schema
 
-    @classmethod
-    def object_schema(cls, definitions: dict[str, Any]) -> dict[str, Any]:
-        """The schema without `$defs`; records inside it are added to `definitions`."""
-        properties: dict[str, Any] = {} if cls.json_version is None else {VERSION: {"const": cls.json_version}}
-        for key, name in _sources(cls):
-            is_constant = name not in _names(cls) and not isinstance(getattr(cls, name), property)
-            properties[key] = {"const": getattr(cls, name)} if is_constant else schema_of(_type(cls, name), definitions)
-        for kind in _inlined(cls).values():
-            properties |= kind.object_schema(definitions)["properties"]
-        return described(cls, properties, (key for key in properties if key not in _optional_keys(cls)))
+def paths(*names: str, **others: str) -> Mapping[str, str]:
+    """For `json_paths`: attributes by their own names, and others by the path that a key has."""
+    return {**{name: name for name in names}, **others}
 
 
 def read_as(cls: type[Kind], values: Mapping[str, Any]) -> Kind:
     """The record, or plain dataclass, of a JSON object."""
-    if not isinstance(values, Mapping):
-        raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
-    is_lenient = issubclass(cls, Record) and cls.json_lenient
-    if issubclass(cls, Record):
-        _check_version(cls, values)
-    unknown = () if is_lenient else [key for key in values if key not in _all_keys(cls)]
-    for key in unknown:
-        raise UnknownField(_words(cls), key, values[key], [key for _, key in _keys(cls)])
-    hints, arguments = _hints(cls), {}
-    for item, key in _items(cls):
-        if key in values and not (is_lenient and values[key] is None and not _is_required(item)):
-            arguments[item.name] = _typed(cls, key, hints[item.name], values[key])
-        elif _is_required(item):
+    shape, is_lenient = shape_of(cls), issubclass(cls, Record) and cls.json_lenient
+    _check_keys(cls, values)
+    arguments = {}
+    for name, key, hint, kinds, is_required in _typed_fields(cls):
+        value = values.get(key, MISSING)
+        if type(value) in kinds:  # most are
+            arguments[name] = value
+        elif value is not MISSING and not (is_lenient and value is None and not is_required):
+            arguments[name] = _typed(cls, key, hint, value)
+        elif is_required:
             raise InvalidField(_words(cls), key, None, "given")
-    for name, kind in _inlined(cls).items():
-        arguments[name] = read_as(kind, {key: values[key] for key in _all_keys(kind) & values.keys()})
+    for name, kind in shape.inlined.items():
+        arguments[name] = read_as(kind, {key: values[key] for key in shape_of(kind).keys & values.keys()})
     return cls(**arguments)
 
 
-def _check_version(cls: type[Record], values: Mapping[str, Any]) -> None:
-    version = values.get(VERSION)
-    if cls.json_version is not None and (version is True or version != cls.json_version):
-        raise BadInput(f"{_words(cls)}: version {cls.json_version} is needed, got version {version!r}")
+def _check_keys(cls: type, values: Mapping[str, Any]) -> None:
+    if type(values) is not dict and not isinstance(values, Mapping):
+        raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
+    if issubclass(cls, Record):
+        if cls.json_version is not None:
+            version = values.get(VERSION)
+            if version is True or version != cls.json_version:
+                raise BadInput(f"{_words(cls)}: version {cls.json_version} is needed, got version {version!r}")
+        if cls.json_lenient:
+            return
+    shape = shape_of(cls)
+    for key in values:
+        if key not in shape.keys:
+            raise UnknownField(_words(cls), key, values[key], list(shape.fields.values()))
 
 
 def record_fields(cls: type) -> tuple[str, ...]:
     """Names of the fields that the JSON form has."""
-    return tuple(name for name, _ in _keys(cls))
+    return tuple(shape_of(cls).fields)
+
+
+_PLAIN = frozenset((bool, int, float, str, NoneType))
 
 
 def plain(value: Any) -> Any:
     """A value as JSON has it."""
+    if type(value) in _PLAIN or isinstance(value, int | float | str):  # most are the former
+        return value
     match value:
         case Record() | Interval():
             return value.as_dict()
-        case bool() | int() | float() | str() | None:
-            return value
         case Enum():
             return value.value
         case datetime() | date():
@@ -185,51 +201,83 @@ def plain(value: Any) -> Any:
         case _ if isinstance(value, Sequence | set | frozenset):
             return [plain(inner) for inner in value]
         case _ if is_dataclass(value):
-            return {key: plain(getattr(value, name)) for name, key in _keys(type(value))}
+            return {key: plain(getattr(value, name)) for name, key in shape_of(type(value)).fields.items()}
         case _ if hasattr(value, "tolist"):  # a number or an array of numpy
             return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-@remembered(MOST_RECORDS)
-def _items(cls: type) -> tuple[tuple[Field[Any], str], ...]:
-    """The fields that the JSON form has, each with its key."""
-    named = ((item, item.metadata.get(_NAME, item.name)) for item in fields(cls))
-    return tuple((item, key) for item, key in named if key is not None and not item.name.startswith("_"))
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """The keys of a class's JSON form. `fields` has the key of each field's name, and is empty where the class has
+    `json_paths`; `sources` the path of each key but the version; `keys` every key that may be read.
+    """
+
+    fields: Mapping[str, str]
+    sources: Mapping[str, str]
+    keys: frozenset[str] = frozenset()
+    optional: tuple[str, ...] = ()
+    inlined: Mapping[str, type[Record]] = field(default_factory=dict)
+    merged: tuple[str, ...] = ()
+    getters: tuple[tuple[str, Callable[[Any], Any]], ...] = field(init=False)
+    """What reads the value of each key from a record."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "getters", tuple((key, _getter(path)) for key, path in self.sources.items()))
 
 
 @remembered(MOST_RECORDS)
-def _keys(cls: type) -> tuple[tuple[str, str], ...]:
-    return tuple((item.name, key) for item, key in _items(cls))
+def shape_of(cls: type) -> RecordShape:
+    """The shape of a record or of a plain dataclass."""
+    if issubclass(cls, Record) and cls.json_paths:
+        return RecordShape({}, cls.json_paths, optional=cls.json_omitted, merged=cls.json_merged)
+    keys = _field_keys(cls)
+    if not issubclass(cls, Record):
+        return RecordShape(keys, {key: name for name, key in keys.items()}, frozenset(keys.values()))
+    items = fields(cls)  # type: ignore[arg-type]
+    inlined = {item.name: get_type_hints(cls)[item.name] for item in items if _INLINE in item.metadata}
+    shown = {**{key: cls.json_from.get(name, name) for name, key in keys.items()}, **paths(*cls.json_also)}
+    version = () if cls.json_version is None else (VERSION,)
+    return RecordShape(
+        keys,
+        shown,
+        frozenset((*shown, *version)).union(*(shape_of(kind).keys for kind in inlined.values())),
+        tuple(keys[item.name] for item in items if _OPTIONAL in item.metadata),
+        inlined,
+        (*inlined, *cls.json_merged),
+    )
+
+
+def _field_keys(cls: type) -> Mapping[str, str]:
+    """The keys of the fields that the JSON form has, by name."""
+    keys = {item.name: item.metadata.get(_NAME, item.name) for item in fields(cls)}
+    return {name: key for name, key in keys.items() if key is not None and not name.startswith("_")}
+
+
+def _getter(path: str) -> Callable[[Any], Any]:
+    """What follows a path; it gives None where something on the way is None."""
+    if "." not in path:
+        return attrgetter(path)
+    names = path.split(".")
+
+    def get(owner: Any) -> Any:
+        for name in names:
+            owner = getattr(owner, name)
+            if owner is None:
+                return None
+        return owner
+
+    return get
 
 
 @remembered(MOST_RECORDS)
-def _sources(cls: type[Record]) -> tuple[tuple[str, str], ...]:
-    """Every key but the version, with the attribute that it shows."""
-    of_fields = tuple((key, cls.json_from.get(name, name)) for name, key in _keys(cls))
-    return (*of_fields, *((name, name) for name in cls.json_also))
-
-
-@remembered(MOST_RECORDS)
-def _optional_keys(cls: type) -> tuple[str, ...]:
-    return tuple(key for item, key in _items(cls) if _OPTIONAL in item.metadata)
-
-
-@remembered(MOST_RECORDS)
-def _inlined(cls: type) -> Mapping[str, type[Record]]:
-    """Fields whose records have their keys in the object itself."""
-    names = [item.name for item in fields(cls) if _INLINE in item.metadata]
-    return {name: get_type_hints(cls)[name] for name in names}
-
-
-@remembered(MOST_RECORDS)
-def _all_keys(cls: type) -> frozenset[str]:
-    """Every key that the JSON object may have."""
-    keys = {key for _, key in _keys(cls)}
-    if issubclass(cls, Record):
-        keys.update(cls.json_also, *(_all_keys(kind) for kind in _inlined(cls).values()))
-        keys |= set() if cls.json_version is None else {VERSION}
-    return frozenset(keys)
+def _typed_fields(cls: type) -> tuple[tuple[str, str, Any, tuple[Any, ...], bool], ...]:
+    """Name, key, type and its kinds of each field that is read, and whether it has no default."""
+    keys, hints = shape_of(cls).fields, field_types(cls)
+    items = [item for item in fields(cls) if item.name in keys]
+    return tuple(
+        (item.name, keys[item.name], hints[item.name], _kinds(hints[item.name]), _is_required(item)) for item in items
+    )
 
 
 @remembered(MOST_RECORDS)
@@ -240,9 +288,9 @@ def _by_kind(kinds: tuple[Any, ...]) -> Mapping[str, type[Record]]:
 
 
 @remembered(MOST_RECORDS)
-def _hints(cls: type) -> Mapping[str, Any]:
+def field_types(cls: type) -> Mapping[str, Any]:
     """Types of the fields that the JSON form has; the annotations of others may name what only type checkers import."""
-    annotations = {item.name: item.type for item, _ in _items(cls)}
+    annotations = {item.name: item.type for item in fields(cls) if item.name in shape_of(cls).fields}
     return get_type_hints(type(cls.__name__, (), {"__annotations__": annotations, "__module__": cls.__module__}))
 
 
@@ -264,11 +312,19 @@ _WANTED: Mapping[Any, str] = {
 }
 
 
+@remembered(MOST_TYPES)
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """The types that a field takes: several where it is a union."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
 def _typed(cls: type, key: str, hint: Any, value: Any) -> Any:
     """A value out of JSON in the type of its field."""
-    if type(value) is hint:  # most are
+    kinds = _kinds(hint)
+    if type(value) in kinds:
         return value
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if type(value) is int and kinds[0] is float:
+        return float(value)
     if value is None:
         if NoneType in kinds or hint is Any:
             return None
@@ -360,8 +416,7 @@ def _object(cls: type, key: str, kind: type, value: Mapping[str, Any]) -> Any:
 
 def _wanted(hint: Any) -> str:
     """What a field of this type takes, in words."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return " or ".join(_wanted_kind(kind) for kind in kinds if kind is not NoneType)
+    return " or ".join(_wanted_kind(kind) for kind in _kinds(hint) if kind is not NoneType)
 
 
 def _wanted_kind(kind: Any) -> str:
@@ -379,76 +434,3 @@ def _wanted_kind(kind: Any) -> str:
     if kind in (date, datetime):
         return "a date such as 2026-11-18" if kind is date else "a time such as 2026-11-18T09:00:00"
     return "a JSON object" if isinstance(kind, type) else "a value"
-
-
-# JSON schema
-
-_SCHEMAS: Mapping[Any, dict[str, Any]] = {
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    str: {"type": "string"},
-    bool: {"type": "boolean"},
-    NoneType: {"type": "null"},
-    datetime: {"type": "string", "format": "date-time"},
-    date: {"type": "string", "format": "date"},
-    Interval: {
-        "type": "object",
-        "properties": {end: {"type": "number"} for end in ("low", "mid", "high", "coverage")},
-        "required": ["low", "mid", "high", "coverage"],
-    },
-}
-
-
-def described(cls: type, properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
-    """The schema of an object, with the first line of its class's docstring."""
-    about = (cls.__doc__ or "").strip().split("\n")[0]
-    return {"type": "object", "description": about, "properties": dict(properties), "required": list(required)}
-
-
-def _object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    if issubclass(cls, Record):
-        return cls.object_schema(definitions)
-    hints = _hints(cls)
-    properties = {key: schema_of(hints[name], definitions) for name, key in _keys(cls)}
-    return described(cls, properties, properties)
-
-
-def _names(cls: type[Record]) -> set[str]:
-    return {item.name for item in fields(cls)}  # type: ignore[arg-type]
-
-
-def _type(cls: type[Record], name: str) -> Any:
-    """The type of a field or of a property."""
-    return _hints(cls)[name] if name in _names(cls) else get_type_hints(getattr(cls, name).fget).get("return", Any)
-
-
-def schema_of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type; records inside it are added to `definitions`."""
-    if hint in _SCHEMAS:
-        return _SCHEMAS[hint]
-    inner = get_args(hint)
-    match get_origin(hint):
-        case origin if origin in (Union, UnionType):
-            return {"anyOf": [schema_of(kind, definitions) for kind in inner]}
-        case origin if origin in (tuple, list, Sequence, set, frozenset):
-            return _array_schema(inner, definitions)
-        case origin if origin in (Mapping, dict):
-            return {"type": "object", "additionalProperties": schema_of(inner[1], definitions)}
-        case origin if origin is Literal:
-            return {"enum": list(inner)}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return {"enum": [member.value for member in hint]}
-    if is_dataclass(hint) and isinstance(hint, type):
-        if hint.__name__ not in definitions:
-            definitions[hint.__name__] = {}
-            definitions[hint.__name__] = _object_schema(hint, definitions)
-        return {"$ref": f"#/$defs/{hint.__name__}"}
-    return {}
-
-
-def _array_schema(inner: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Of a sequence of one kind, or of a tuple that has a kind for each place."""
-    if len(inner) > 1 and inner[-1] is not Ellipsis:
-        each = [schema_of(kind, definitions) for kind in inner]
-        return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
-    return {"type": "array", "items": schema_of(inner[0], definitions)} if inner else {"type": "array"}

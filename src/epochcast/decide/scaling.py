@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.topology import GPUS_PER_NODE
 from epochcast.predict.forecast.forecast import Forecast
@@ -51,7 +51,7 @@ _FORECAST_VALUES = (
 
 
 @dataclass(frozen=True)
-class ScalingRow(AnswerRecord):
+class ScalingRow(Record):
     """One number of GPUs."""
 
     json_paths: ClassVar[Mapping[str, str]] = paths(
@@ -81,7 +81,7 @@ class ScalingRow(AnswerRecord):
 
 
 @dataclass(frozen=True)
-class Series(AnswerRecord):
+class Series(Record):
     """The rows of one regime and one collective, by number of GPUs."""
 
     json_paths: ClassVar[Mapping[str, str]] = paths("regime", "allreduce", "knee_gpus", "sentence")
@@ -127,7 +127,7 @@ class Series(AnswerRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling(Displayed, Framed, AnswerRecord):
+class Scaling(Displayed, Framed, Record):
     """The answer: rows by regime, collective and number of GPUs."""
 
     view: ClassVar[str] = "scaling"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochcast import api
-from epochcast.base.record import Record, described, schema_of
+from epochcast.base.record import Record
+from epochcast.base.record_schema import described, json_schema, object_schema, type_schema
 from epochcast.decide.plan.job_moves import Move
 from epochcast.describe.capture.model_comparison import ModelComparison
 from epochcast.describe.datasets import Dataset
@@ -52,13 +53,13 @@ class AnswerShape:
         """The schema without `$defs`; records inside it are added to `definitions`."""
         properties: dict[str, Any] = {}
         for record, names in self.parts.items():
-            declared = record.object_schema(definitions)["properties"]
+            declared = object_schema(record, definitions)["properties"]
             properties |= {name: declared[name] for name in names}
-        answer = {} if self.record is None else self.record.object_schema(definitions)
+        answer = {} if self.record is None else object_schema(self.record, definitions)
         properties |= answer.get("properties", {})
         for name, kind in {**self.keys, **self.optional}.items():
             nested = isinstance(kind, AnswerShape)
-            properties[name] = kind.object_schema(definitions) if nested else schema_of(kind, definitions)
+            properties[name] = kind.object_schema(definitions) if nested else type_schema(kind, definitions)
         required = [key for key in (*answer.get("required", ()), *self.keys) if key not in self.optional]
         return described(self.record or AnswerShape, properties, dict.fromkeys(required))
 
@@ -171,7 +172,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "track": AnswerShape(
         TrackedLog,
         {"moves": list[Move] | None},
-        parts={Standing: Standing.json_schema()["properties"]},
+        parts={Standing: json_schema(Standing)["properties"]},
     ),
 }
 

@@ -1,5 +1,6 @@
 """User code that wants the network, or packages that are not installed: one clear line, at once."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,8 @@ except EpochcastError as error:
 
 def without(absent: set[str], reference: str, home: Path) -> str:
     """What is made of a reference where packages are absent, on one line."""
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "KERAS_HOME": str(home)}
+    passed_on = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "KERAS_HOME": str(home), **passed_on}
     program = ABSENT.replace("{absent}", repr(absent)) + MADE
     words = [sys.executable, "-c", program, reference]
     ran = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)

@@ -35,6 +35,7 @@ def test_a_network_that_nobody_can_build_is_answered_on_the_scale_of_those_that_
     assert "forecast" in p.news[0] and "forecast" not in p.news[1]
     assert p.high[0] / p.low[0] > p.high[1] / p.low[1]
     assert any("cannot be forecast" in warning for warning in answer.warnings)
+    assert answer.explanations is not None
     assert answer.explanations[0].predicted == pytest.approx(p.mid[0])
 
 

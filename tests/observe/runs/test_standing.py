@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import epochcast as ec
+from epochcast.base.record_schema import json_schema
 from epochcast.interval import Interval
 from epochcast.observe.runs.early_stopping import StoppingRule, StoppingWatch
 from epochcast.observe.runs.report import Report
@@ -39,7 +40,7 @@ def test_a_standing_comes_back_from_its_json() -> None:
 
 def test_the_schema_names_every_key() -> None:
     standing = slowed().standing()
-    assert set(Standing.json_schema()["properties"]) == set(standing.as_dict())
+    assert set(json_schema(Standing)["properties"]) == set(standing.as_dict())
 
 
 # What epochcast 0.1.0 wrote into `runs.progress`; the interval and other numbers are those of a short run.

@@ -40,7 +40,7 @@ def test_three_runs_that_were_slower_say_so(store: Store) -> None:
         add_run(store, ratio)
     past = past_of(store, JOB.as_dict(), HERE)
     assert past is not None
-    assert past.told == "your last 3 runs of this job were 4 % slower than forecast"
+    assert past.sentence == "your last 3 runs of this job were 4 % slower than forecast"
     assert past.ratio.mid == pytest.approx(1.04, rel=1e-4)
     assert past.pause_fraction == pytest.approx(0.1)
     assert past.start_seconds == 5.0
@@ -86,12 +86,12 @@ def test_the_width_is_never_zero_and_runs_of_the_same_job_weigh_more(same: list[
 
 
 @pytest.mark.parametrize(
-    ("ratio", "same", "similar", "told"),
+    ("ratio", "same", "similar", "sentence"),
     [
         (1.001, 1, 0, "your last run of this job was as fast as forecast"),
         (0.8, 2, 5, "your last 2 runs of this job were 20 % faster than forecast"),
         (1.5, 0, 1, "your last run like this one was 50 % slower than forecast"),
     ],
 )
-def test_it_is_told_in_words(ratio: float, same: int, similar: int, told: str) -> None:
-    assert Past(Interval.around(ratio, 1.1), same, similar).told == told
+def test_it_is_told_in_words(ratio: float, same: int, similar: int, sentence: str) -> None:
+    assert Past(Interval.around(ratio, 1.1), same, similar).sentence == sentence

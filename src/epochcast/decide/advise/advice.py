@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.base.notes import Importance, Note
-from epochcast.base.record import Record
+from epochcast.base.record import Record, paths
 from epochcast.decide.advise.batch_search import (
     BATCH_TOLERANCE,
     BatchChoice,
@@ -21,7 +21,6 @@ from epochcast.decide.advise.batch_search import (
     search,
 )
 from epochcast.decide.advise.thesis_rule import PROBE_BATCHES, Coefficients, ThesisRule, thesis_rule
-from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.graph.precision import find_precision, mixed_precision
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput, EpochcastError
@@ -78,7 +77,7 @@ class AdviceProblem:
 
 
 @dataclass(frozen=True)
-class Alternative(AnswerRecord):
+class Alternative(Record):
     """The advice after one change."""
 
     json_paths: ClassVar[Mapping[str, str]] = paths(
@@ -123,7 +122,7 @@ class LoaderValues(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(Displayed, Framed, AnswerRecord):
+class Advice(Displayed, Framed, Record):
     """The answer. `solution` is None where not even one sample fits on the device.
 
     In JSON, settings and peak are of one GPU, `global_` is over all of them.
@@ -152,7 +151,7 @@ class Advice(Displayed, Framed, AnswerRecord):
         remedies="remedies_to_fit",
     )
     json_merged: ClassVar[tuple[str, ...]] = ("setup",)
-    json_optional: ClassVar[tuple[str, ...]] = (
+    json_omitted: ClassVar[tuple[str, ...]] = (
         *("global_batch", "workers_per_box", "samples_per_second", "step_parts", "fastest", "loader"),
         *("thesis", "remedies"),
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import ClassVar
 
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.errors import BadInput
 
 # The two batches of the thesis.
@@ -25,7 +25,7 @@ PROBE_BATCHES = (10, 50)
 
 
 @dataclass(frozen=True, slots=True)
-class Coefficients(AnswerRecord):
+class Coefficients(Record):
     """What equations 4.7–4.9 need. `memory_bytes` are M₁ and M₂, at `batches` b₁ and b₂."""
 
     batches: tuple[int, int]
@@ -86,7 +86,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ThesisRule(AnswerRecord):
+class ThesisRule(Record):
     """The settings by the thesis: batch over all GPUs, and workers of the node."""
 
     coefficients: Coefficients

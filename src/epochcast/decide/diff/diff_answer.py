@@ -9,8 +9,7 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.base.notes import Importance, Note, as_note
-from epochcast.base.record import Record
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.decide.diff.change_limits import ChangeLimits, Exceeded, exceeded, signed
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.layer_changes import LayerChange, layer_changes
@@ -38,7 +37,7 @@ class ChangeRatios(Record):
 
 
 @dataclass(frozen=True, repr=False)
-class Diff(Displayed, Framed, AnswerRecord):
+class Diff(Displayed, Framed, Record):
     """What a change of a job does to its time, memory and cost. `notes` are what is to be known before believing it.
 
     `is_comparable` is False where the base was forecast by another version of epochcast or another cost model: then

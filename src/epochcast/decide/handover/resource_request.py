@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from math import ceil, inf
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
@@ -149,8 +150,8 @@ def _machine(placement: Placement, instance: Instance | None) -> tuple[float, in
 
 def _command(model: object) -> str | None:
     """Of a model in a script, that script."""
-    file = model.rpartition(":")[0] if isinstance(model, str) else ""
-    return f"python {file}" if file.endswith(".py") else None
+    script = ModelReference.of(model).script if isinstance(model, str) else ""
+    return f"python {script}" if script else None
 
 
 def safe_name(text: str) -> str:

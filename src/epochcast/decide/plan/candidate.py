@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.decide.plan.billing import NO_EXTRAS, Extras
 from epochcast.decide.plan.offers import Offer
 from epochcast.decide.plan.plan_terms import Variant
@@ -19,7 +19,7 @@ NOTICED_FRACTION = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate(AnswerRecord):
+class Candidate(Record):
     """A configuration that runs the job, with its forecast. `total_seconds` are from the first boot to the last step.
 
     `epochs` are those of this batch. On spare capacity, `interruptions` are expected ones, and the job saves every

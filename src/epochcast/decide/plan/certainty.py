@@ -24,7 +24,7 @@ from math import log, sqrt
 from statistics import NormalDist
 from typing import ClassVar
 
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.decide.plan.billing import Extras
 from epochcast.decide.plan.candidate import Candidate
 from epochcast.decide.plan.choice import PlanLimits
@@ -41,7 +41,7 @@ SAME_DEVICE_CORRELATION, OTHER_DEVICE_CORRELATION = 0.86, 0.72
 
 
 @dataclass(frozen=True, slots=True)
-class Rival(AnswerRecord):
+class Rival(Record):
     """A configuration that might turn out better, how probable that is, and what knowing would be worth.
 
     `saving` is in dollars, or in seconds where time is the goal.

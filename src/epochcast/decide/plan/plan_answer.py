@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.decide.plan.candidate import Candidate, CannotRun, Pricing, RefusedCandidate
 from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
 from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest, objective_of, with_most_epochs
@@ -33,7 +33,7 @@ _MOST_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRow(AnswerRecord):
+class PlanRow(Record):
     """A configuration of a plan, with the age of its price in days; None where nobody said what day it is."""
 
     candidate: Candidate
@@ -46,7 +46,7 @@ class PlanRow(AnswerRecord):
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Displayed, Framed, AnswerRecord):
+class Plan(Displayed, Framed, Record):
     """All configurations that can run a job, those that cannot and why, and the limits to choose by.
 
     `model` is the network's name, `data` what it is trained on; `opaque_ops` are its ops that are costed by their bytes

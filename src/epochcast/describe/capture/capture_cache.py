@@ -27,6 +27,7 @@ from epochcast.base.documents import parse_json, unzipped
 from epochcast.describe.capture.capture_dependencies import Depends
 from epochcast.describe.capture.capture_listeners import capturing
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import CONFIG, ModelReference
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import graph_from_json, graph_to_json, trace_from_json, trace_to_json
@@ -178,29 +179,26 @@ def about(reference: str, input_shape: tuple[int, ...] | None, options: Mapping[
         "options": {name: repr(value) for name, value in sorted(options.items())},
         "versions": {"python": sys.version, **{package: _version(package) for package in PACKAGES}},
         "ours": _epochcast_sources(),
-        "imports": sys.path if _is_code(reference) else [],
+        "imports": [] if ModelReference.of(reference).prefix else sys.path,
     }
-
-
-def _is_code(reference: str) -> bool:
-    return reference.partition(":")[0] not in ("timm", "torchvision", "hf")
 
 
 def _absolute_reference(reference: str) -> str:
     """A reference that means the same from every folder."""
-    place, colon, name = reference.rpartition(":")
-    if reference.startswith("hf:"):
-        return f"hf:{os.path.abspath(name)}" if files_of(reference) else reference
-    if not _is_code(reference):
+    parts = ModelReference.of(reference)
+    if files_of(reference):
+        return parts.with_file(os.path.abspath(parts.file))
+    if parts.prefix:
         return reference
-    return f"{os.path.abspath(place) if place.endswith('.py') else f'{os.getcwd()}:{place}'}{colon}{name}"
+    return parts.with_file(os.path.abspath(parts.file)) if parts.script else f"{os.getcwd()}:{reference}"
 
 
 def files_of(reference: str) -> tuple[Path, ...]:
     """The files that a reference names, which are read but not run."""
-    family, _, name = reference.partition(":")
-    if family != "hf":
+    parts = ModelReference.of(reference)
+    if parts.prefix != CONFIG:
         return ()
+    name = parts.name
     path = Path(name) / "config.json" if os.path.isdir(name) else Path(name)
     return (path.absolute(),) if path.suffix == ".json" else ()
 

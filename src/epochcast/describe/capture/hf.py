@@ -18,6 +18,7 @@ from epochcast.base.documents import parse_json, read_text
 from epochcast.describe.capture.capture_cache import CachedModel, about
 from epochcast.describe.capture.channel_order import check_channels_first
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import CONFIG, ModelReference
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.four_bit import EIGHT, FOUR
 from epochcast.errors import BadInput, MissingExtra, UnknownName
@@ -69,7 +70,7 @@ class Reference:
 
 def parse_reference(text: str) -> Reference:
     """`hf:config.json` or `hf:Name(key=literal, …)`."""
-    body = text.removeprefix("hf:").strip()
+    body = text.removeprefix(f"{CONFIG}:").strip()
     if body.endswith(".json") or _is_folder(body):
         return Reference(path=body)
     try:
@@ -104,7 +105,7 @@ def _is_folder(text: str) -> bool:
 
 def load_hf(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
     """The model of a configuration; its captures are cached on disk."""
-    text = f"hf:{reference.removeprefix('hf:')}"
+    text = str(ModelReference(CONFIG, reference.removeprefix(f"{CONFIG}:")))
     parse_reference(text)
     return CachedModel(text, about(text, input_shape, options), lambda: hf_model(text, input_shape, **options))
 

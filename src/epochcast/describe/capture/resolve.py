@@ -19,13 +19,17 @@ from typing import Any
 
 from epochcast.base.documents import parse_json, read_text
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import (
+    CONFIG,
+    DETECTORS,
+    FILE_ENDINGS,
+    KERNELBENCH,
+    SIZES,
+    ModelReference,
+)
 from epochcast.describe.capture.torch.factory import is_hugging_face, packages_of
 from epochcast.describe.capture.workload import Workload
 from epochcast.errors import BadInput, CodeNotAllowed
-
-FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
-FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf", "decoder", "kernelbench")
-DETECTION_PREFIXES = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark")
 
 
 def find_model(
@@ -35,14 +39,15 @@ def find_model(
     if not isinstance(reference, str | Path):
         return _from_object(reference, input_shape)
     text = str(reference)
-    if text.partition(":")[0] in (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES) and ":" in text:
-        return _from_library(text, input_shape)
+    parts = ModelReference.of(text)
+    if parts.prefix:
+        return _from_library(parts, input_shape)
     if text.lower().endswith((*FILE_ENDINGS, ".ipynb")):
         return _from_file(Path(text), input_shape)
-    if is_code(text):
+    if parts.is_code:
         if not allow_code:
             raise CodeNotAllowed(text)
-        return _from_code(text, input_shape)
+        return _from_code(parts, input_shape)
     from epochcast.describe.capture.zoo import ZOO
 
     if text not in ZOO and _is_file(text):
@@ -61,44 +66,38 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def is_code(reference: str) -> bool:
-    """Whether a reference is the user's own Python, which is run to make the model."""
-    prefix, colon, _ = reference.partition(":")
-    is_named = prefix in (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES) or reference.lower().endswith(FILE_ENDINGS)
-    return reference.endswith(".py") or (bool(colon) and not is_named)
-
-
-def _from_library(text: str, input_shape: tuple[int, ...] | None) -> Model:
-    prefix, _, name = text.partition(":")
-    if prefix == "hf":
+def _from_library(reference: ModelReference, input_shape: tuple[int, ...] | None) -> Model:
+    prefix, name = reference.prefix, reference.name
+    if prefix == CONFIG:
         from epochcast.describe.capture.hf import load_hf
         from epochcast.describe.capture.hub import is_hub_id, typed_model
 
         return typed_model(name, input_shape) if is_hub_id(name) else load_hf(name, input_shape)
-    if prefix == "kernelbench":
+    if prefix == KERNELBENCH:
         from epochcast.describe.capture.zoo.kernelbench import kernelbench_model
 
         return kernelbench_model(name, input_shape)
-    if prefix == "decoder":
+    if prefix == SIZES:
         from epochcast.describe.capture.zoo.sized import sized_decoder
 
         return sized_decoder(name, input_shape)
-    if prefix in DETECTION_PREFIXES:
+    if prefix in DETECTORS:
         from epochcast.describe.capture.zoo.detector_configs import configured_detector
 
         return configured_detector(prefix, name, input_shape)
     from epochcast.describe.capture.torch import load_torch
 
-    return load_torch(text, input_shape)
+    return load_torch(str(reference), input_shape)
 
 
-def _from_code(text: str, input_shape: tuple[int, ...] | None) -> Model:
+def _from_code(reference: ModelReference, input_shape: tuple[int, ...] | None) -> Model:
     """What the user's code makes. A script without a function name is not run; the error says what it holds."""
+    text = str(reference)
     if text.endswith(".py"):
         from epochcast.describe.capture.script import script_without_factory
 
         raise script_without_factory(text)
-    if text.rpartition(":")[0].endswith(".py"):
+    if reference.script:
         from epochcast.describe.capture.script import name_not_in_script
 
         error = name_not_in_script(text)

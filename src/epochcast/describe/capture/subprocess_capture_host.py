@@ -20,6 +20,7 @@ from typing import IO, Any, Protocol
 from epochcast.base.child_processes import end_with_parent
 from epochcast.describe.capture.import_watch import ImportWatch
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.no_network import choose_keras_backend, stay_offline
 from epochcast.describe.capture.torch.traceback_notes import with_traceback
 from epochcast.describe.graph.serialization import graph_to_json, recipe_from_json, trace_to_json
@@ -84,9 +85,9 @@ def serve(parent: int, make_host: Callable[[Mapping[str, Any]], HostAnswers]) ->
 
 def become_program(reference: str) -> Path:
     """Be the program that the file of a reference is: its arguments, its folder first on the path. Gives the folder."""
-    place = reference.rpartition(":")[0]
-    root = Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
-    sys.argv = [place]
+    parts = ModelReference.of(reference)
+    root = Path(parts.script).resolve().parent if parts.script else Path.cwd()
+    sys.argv = [parts.module]
     sys.path.insert(0, str(root))  # stays: functions may import when they are called
     return root
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from epochcast.describe.capture.model_reference import CONFIG, ModelReference
 from epochcast.errors import BadInput
 
 
@@ -63,7 +64,7 @@ def as_workload(model: object, options: dict[str, Any]) -> object:
         return model
     if isinstance(model, Workload):
         return replace(model, **workload_options)
-    if isinstance(model, str) and not model.startswith("hf:"):
+    if isinstance(model, str) and ModelReference.of(model).prefix != CONFIG:
         raise BadInput(
             f"`{next(iter(workload_options))}` goes with a live model: let the function of {model!r} return "
             "(model, inputs) or an ec.Workload"

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.torch.example_arguments import Example, image, mapped
 from epochcast.describe.capture.torch.example_inputs import example_for
 from epochcast.describe.capture.torch.factory import named_object
@@ -42,9 +43,9 @@ def find_network(name: str, input_shape: Shape | None = None) -> BenchNetwork:
     """The network behind a name of `NETWORKS`, a zoo name torchvision has too, or any reference to a torch module."""
     if name in NETWORKS:
         return NETWORKS[name](input_shape)
-    family, colon, rest = name.partition(":")
-    if colon:
-        return _referenced(family, rest, name, input_shape)
+    reference = ModelReference.of(name)
+    if reference.prefix or reference.module:
+        return _referenced(reference, input_shape)
     models = import_torchvision().models
     # A detector in training needs annotations, which random inputs do not have.
     shared = set(ZOO) & set(models.list_models()) - set(models.list_models(module=models.detection))
@@ -81,8 +82,9 @@ def _from_zoo(
     return BenchNetwork(name, lambda: (make(), image(zoo_input.shape[1:], dtype)), input_shape, ids_below, loss)
 
 
-def _referenced(family: str, rest: str, reference: str, input_shape: Shape | None) -> BenchNetwork:
-    match family:
+def _referenced(parts: ModelReference, input_shape: Shape | None) -> BenchNetwork:
+    reference, rest = str(parts), parts.name
+    match parts.prefix:
         case "torchvision":
             models = import_torchvision().models
             if rest not in models.list_models():

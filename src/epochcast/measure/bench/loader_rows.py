@@ -5,6 +5,7 @@
 
 from pathlib import Path
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.script import name_not_in_script
 from epochcast.errors import BadInput
 from epochcast.measure.bench.campaign import BenchQuestion, CampaignOutcome, key_of, measurement_of
@@ -18,12 +19,12 @@ LIMIT_SECONDS = 20.0
 
 def check_reference(reference: str) -> None:
     """Raise where a reference names no file, or no function of it, before anything is measured."""
-    place = reference.rpartition(":")[0]
-    if not place:
+    parts = ModelReference.of(reference)
+    if not parts.module:
         raise BadInput(f"{reference!r} is no loader; write it like file.py:make_loader or package.module:make_loader")
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise BadInput(f"there is no file {place!r}")
+    if parts.script:
+        if not Path(parts.script).is_file():
+            raise BadInput(f"there is no file {parts.script!r}")
         error = name_not_in_script(reference)
         if error is not None:
             raise BadInput(str(error))  # without what it says of models
@@ -32,7 +33,7 @@ def check_reference(reference: str) -> None:
 def question_of(reference: str = "", batch: int = BATCH, limit_seconds: float = LIMIT_SECONDS) -> BenchQuestion:
     """The question for one loader; `batch` is that of the generated files, a loader has its own."""
     ask = {"loader": reference, "batch": batch}
-    words = ("loader", reference.rpartition(":")[2] or "jpeg", f"b{batch}")
+    words = ("loader", ModelReference.of(reference).factory or "jpeg", f"b{batch}")
     return BenchQuestion("loader", key_of(words, ask), ask, limit_seconds)
 
 

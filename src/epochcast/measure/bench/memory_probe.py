@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from epochcast.base.record import Record, paths
 from epochcast.decide.advise.thesis_rule import PROBE_BATCHES, Coefficients
-from epochcast.decide.answer_record import AnswerRecord, paths
 from epochcast.describe.capture.torch.traceback_notes import explained
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, MissingExtra, UnknownName
@@ -31,7 +31,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeAnswer(AnswerRecord):
+class ProbeAnswer(Record):
     """Under `probe` in the JSON: the coefficients, and the largest batch that fits in the memory of a device."""
 
     probe: Probe

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.subprocess_capture import SubprocessModel
 from epochcast.measure.bench.measurements import MeasuredMachine, Measurement
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from epochcast.measure.bench.loader_bench import LoaderMeasurement
     from epochcast.measure.bench.memory_probe import Probe
 
-# Before the colon of references that are no code of the user's.
-LIBRARIES = ("torchvision", "timm", "hf")
 OURS = "epochcast"
 # The keys of a question that may name code.
 _REFERENCES = ("model", "data", "loader")
@@ -30,7 +29,7 @@ def is_user_code(reference: object) -> bool:
     """Whether a reference, like file.py:factory, names code of the user's."""
     if not isinstance(reference, str) or ":" not in reference:
         return False
-    return reference.partition(":")[0] not in LIBRARIES and reference.partition(".")[0] != OURS
+    return ModelReference.of(reference).is_code and reference.partition(".")[0] != OURS
 
 
 def user_code_of(question: "BenchQuestion") -> tuple[str, ...]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from epochcast.base.frames import as_pandas
-from epochcast.base.record import Record, record_fields
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths, record_fields
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware.catalogue import find_device
 from epochcast.measure.evaluate.predicted import Predicted, Progress
@@ -44,7 +43,7 @@ class NoteCount(Record):
 
 
 @dataclass(frozen=True)
-class Evaluation(AnswerRecord):
+class Evaluation(Record):
     """Predicted and measured seconds of every row; `by` names the columns to group by."""
 
     kind: str

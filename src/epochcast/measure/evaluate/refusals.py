@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from epochcast import errors
-from epochcast.base.record import Record
+from epochcast.base.record import Record, json_hidden
 from epochcast.measure.tables import row_errors
 from epochcast.measure.tables.row_errors import FailedRow
 
@@ -19,12 +19,16 @@ MOST_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows(Record):
-    """One reason: its rows, what would cure it ("" where nothing is known), and the models or words it was about."""
+    """One reason: its rows, what would cure it ("" where nothing is known), and the models or words it was about.
+
+    `option` is the parameter of `evaluate` that lets these rows in, where there is one.
+    """
 
     reason: str
     rows: int
     cure: str
     examples: tuple[str, ...] = ()
+    option: str = json_hidden(default="")
 
 
 class RefusalRule(NamedTuple):
@@ -32,26 +36,28 @@ class RefusalRule(NamedTuple):
 
     reason: str
     cure: str = ""
+    option: str = ""
 
 
 def refusals(failures: Iterable[FailedRow]) -> tuple[RefusedRows, ...]:
     """The reasons of rows that failed, the most frequent first; rows that all say the same keep what they say."""
-    cures: dict[str, str] = {}
+    rules: dict[str, RefusalRule] = {}
     examples: dict[str, Counter[str]] = {}
     texts: dict[str, set[str]] = {}
     for failure in failures:
         rule, example = _grouped(failure)
-        cures[rule.reason] = rule.cure
+        rules[rule.reason] = rule
         examples.setdefault(rule.reason, Counter())[example] += 1
         texts.setdefault(rule.reason, set()).add(failure.reason)
     groups = [
         RefusedRows(
             next(iter(texts[reason])) if len(texts[reason]) == 1 else reason,
             examples[reason].total(),
-            cure,
+            rule.cure,
             _most_frequent(examples[reason]),
+            rule.option,
         )
-        for reason, cure in cures.items()
+        for reason, rule in rules.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-group.rows, group.reason)))
 
@@ -97,7 +103,9 @@ RULES: Mapping[type[errors.EpochcastError], RefusalRule] = {
         "a network that cannot be built here",
         "give a model file or hf:CONFIG in `model`; with the step on one GPU, `parameters` is enough",
     ),
-    errors.CodeNotAllowed: RefusalRule("a model that is Python code", "allow code, if you trust the table"),
+    errors.CodeNotAllowed: RefusalRule(
+        "a model that is Python code", "allow code, if you trust the table", option="allow_code"
+    ),
     errors.InvalidLayout: RefusalRule(
         "the layout over GPUs is missing or does not fit",
         "fill `dp`, `tp`, `pp`, `zero`, `micro_batch` and `global_batch` so that they multiply to `gpus`",
@@ -107,7 +115,9 @@ RULES: Mapping[type[errors.EpochcastError], RefusalRule] = {
     row_errors.UnknownUnit: RefusalRule(
         "a `unit` that is not known", "write samples, tokens or steps in `unit`, or fill `step_seconds`"
     ),
-    row_errors.DoubtfulRow: RefusalRule("left out for their `quality`", "ask for doubtful rows, too"),
+    row_errors.DoubtfulRow: RefusalRule(
+        "left out for their `quality`", "ask for doubtful rows, too", option="with_doubtful"
+    ),
     row_errors.CaptureFailed: RefusalRule("the network could not be captured", "see the reason of each row"),
     row_errors.LessThanOneSample: RefusalRule(
         "less than one sample per GPU", "fill `tp`, `pp` and `cp`, whose ranks share a sample"

@@ -25,8 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from epochcast.base.record import HIDDEN, Record
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import HIDDEN, Record, paths
 from epochcast.describe.graph.precision import PRECISIONS, SINGLE_ROUNDED, find_precision
 from epochcast.describe.graph.trace import CLASSES
 from epochcast.errors import BadInput
@@ -90,7 +89,7 @@ class CorrectedSpread(Record):
 
 
 @dataclass(frozen=True)
-class Calibration(AnswerRecord):
+class Calibration(Record):
     """The result: all corrections, the chosen one, its profile, and the interval before."""
 
     device: Device

@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from epochcast.base.record import Record
-from epochcast.decide.answer_record import AnswerRecord, paths
+from epochcast.base.record import Record, paths
 from epochcast.describe.graph.op import Op
 from epochcast.describe.graph.op_kinds import View
 from epochcast.describe.graph.serialization import check_operands, ops_from_json
@@ -55,7 +54,7 @@ class FittedLink(Record):
 
 
 @dataclass(frozen=True)
-class FittedDevice(AnswerRecord):
+class FittedDevice(Record):
     """The model, its errors on ops and steps that were left out of the fit, and the rows that were not used."""
 
     model: Local

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.describe.capture.resolve import find_model, is_code
+from epochcast.describe.capture.model_reference import ModelReference
+from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.serialization import recipe_from_json
 from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
@@ -96,7 +97,7 @@ def fit_steps(
 def _step(row: Measurement, model: Local, allow_code: bool) -> MeasuredStep:
     recipe = recipe_from_json(row.question.get("recipe"))
     name = str(row.question.get("model"))
-    if is_code(name) and not allow_code:
+    if ModelReference.of(name).is_code and not allow_code:
         raise CodeNotAllowed(name)
     reference, shape = reference_of(row.question)
     columns = find_model(reference, shape, allow_code=allow_code).trace(recipe).columns

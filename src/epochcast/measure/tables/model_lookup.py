@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from epochcast.base.caching import remembered
-from epochcast.describe.capture.resolve import is_code
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.zoo import ZOO
 from epochcast.errors import MissingExtra
 
@@ -29,7 +29,9 @@ def by_squeezed(names: Iterable[str]) -> Mapping[str, str]:
 
 def reference_of(name: str) -> str:
     """The reference of a model, for `find_model`."""
-    if name in ZOO or ":" in name or is_code(name) or name.lower().endswith((".toml", ".json", ".onnx", ".keras")):
+    reference = ModelReference.of(name)
+    is_file = name.lower().endswith((".toml", ".json", ".onnx", ".keras"))
+    if name in ZOO or reference.prefix or reference.is_code or is_file:
         return name
     return _zoo_names().get(squeezed(name)) or _library_reference(name) or name
 

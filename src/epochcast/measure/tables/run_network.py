@@ -19,8 +19,8 @@ from importlib.resources import files
 from typing import Any
 
 from epochcast.base.caching import remembered
+from epochcast.describe.capture.model_reference import SIZES, ModelReference
 from epochcast.describe.capture.zoo import ZOO
-from epochcast.describe.capture.zoo.sized import PREFIX as DECODER
 from epochcast.describe.capture.zoo.sized import decoder_reference
 from epochcast.errors import BadInput
 from epochcast.measure.tables import cells
@@ -89,7 +89,7 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     if entry is None:
         prefix = names["prefix"].get(source)
         reference = f"{prefix}:{model}" if prefix else reference_of(model)
-        is_sized = reference.partition(":")[0] == DECODER
+        is_sized = ModelReference.of(reference).prefix == SIZES
         return NamedNetwork(reference, size, _length(size), is_sized=is_sized)
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.base.name_matching import plain
-from epochcast.describe.capture.resolve import is_code
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.precision import PRECISIONS
 from epochcast.describe.graph.recipe import Recipe
@@ -137,7 +137,7 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
     batch_per_gpu = _batch_per_gpu(row, gpus, layout)
     network = bare_network(model) if with_bare else None
     network = network or named_network(row, source, model, batch_per_gpu)
-    if not allow_code and is_code(network.reference):
+    if not allow_code and ModelReference.of(network.reference).is_code:
         raise CodeNotAllowed(network.reference)
     batch = _batch(row, batch_per_gpu / network.batch_units)
     seconds = step_seconds(row, batch * gpus, network)

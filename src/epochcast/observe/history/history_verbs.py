@@ -55,7 +55,7 @@ class Answer(Record):
     model: str
     predictions: Predictions
     warnings: tuple[str, ...]
-    explanations: Mapping[int, Explanation] = json_optional("explain", default_factory=dict)
+    explanations: Mapping[int, Explanation] | None = json_optional("explain", default=None)
     json_from: ClassVar[Mapping[str, str]] = {"predictions": "predicted_rows"}
     json_also: ClassVar[tuple[str, ...]] = ("rows",)
 
@@ -127,7 +127,7 @@ def predict(
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
     predictions = fitted.predict(jobs)
     why = {row: explained(fitted, jobs, row) for row in explain}
-    return Answer(fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why)
+    return Answer(fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why or None)
 
 
 def _news(predictions: Predictions) -> list[str]:

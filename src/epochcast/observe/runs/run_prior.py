@@ -4,12 +4,12 @@ A prior comes from the job's forecast (`prior_of_forecast`), from runs of the pa
 (`combined`). The tracker takes one; the more a run has shown itself, the less it weighs (`remaining`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, fsum, log, sqrt
 from typing import ClassVar
 
-from epochcast.base.record import Record, json_hidden
+from epochcast.base.record import Record, paths
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
 from epochcast.predict.forecast.forecast import Forecast
@@ -50,13 +50,13 @@ class Past(Record):
     ratio: Interval
     same: int
     similar: int
-    pause_fraction: float | None = json_hidden(default=None)
-    start_seconds: float | None = json_hidden(default=None)
+    pause_fraction: float | None = None
+    start_seconds: float | None = None
 
-    json_also: ClassVar[tuple[str, ...]] = ("told",)
+    json_paths: ClassVar[Mapping[str, str]] = paths("ratio", "same", "similar", told="sentence")
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """In words."""
         change = self.ratio.mid - 1
         size = f"{abs(change):.0%}".replace("%", " %")
@@ -124,4 +124,4 @@ def past_prior(past: Past | None, forecast: Forecast | None) -> Prior | None:
     if past is None or forecast is None:
         return None
     pace = past.ratio.scaled(forecast.step_seconds.mid)
-    return Prior(pace, past.pause_fraction, past.start_seconds, past.told)
+    return Prior(pace, past.pause_fraction, past.start_seconds, past.sentence)

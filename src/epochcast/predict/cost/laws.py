@@ -42,8 +42,8 @@ def least_seconds(columns: Columns, device: Device) -> Array:
 def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
     """Convolutions of at least 3x3 with stride 1."""
     is_convolution = _CONVOLUTIONS[columns.op_class]
-    found: NDArray[np.bool_] = is_convolution & (columns.kernel >= WINOGRAD_WINDOW) & (columns.stride == 1)
-    return found
+    is_winograd: NDArray[np.bool_] = is_convolution & (columns.kernel >= WINOGRAD_WINDOW) & (columns.stride == 1)
+    return is_winograd
 
 
 class Middles(Protocol):

@@ -49,11 +49,11 @@ def bounds(columns: Columns, device: Device) -> Bounds:
 def peaks(columns: Columns, device: Device) -> Array:
     """The peak that bounds each op. A device may lack maths that do not occur."""
     ways = peak_ways(columns)
-    found: Array = peak_table(device)[ways, columns.math]
-    missing = np.flatnonzero(np.isnan(found))
+    rates: Array = peak_table(device)[ways, columns.math]
+    missing = np.flatnonzero(np.isnan(rates))
     if len(missing):
         _peak(device, int(ways[missing[0]]), OP_MATHS[columns.math[missing[0]]])  # raises, and says which
-    return found
+    return rates
 
 
 # A product by a library of its own, another product, and everything else.

@@ -129,15 +129,15 @@ def _slower(device: Device) -> tuple[Device, ...]:
 
 def _wave_gaps(device: Device, generation: int, losses: Array, most_padding: float) -> Iterator[Gap]:
     """Of siblings that may pad less by more than they are behind."""
-    found: dict[float, Array] = {}
+    gaps: dict[float, Array] = {}
     for sibling in _slower(device):
         units = float(sibling.compute_units)
         behind = _behind(device, sibling, generation, losses)
         # Tiles in waves of U multiprocessors take at most twice as long as in waves of V, or U/V times as long.
         most = min(most_padding, float(np.log(max(2.0, device.compute_units / units))))
         if units != device.compute_units and np.nanmin(behind) < most:
-            found[units] = np.fmin(found.get(units, behind), behind)
-    for units, seconds in sorted(found.items()):
+            gaps[units] = np.fmin(gaps.get(units, behind), behind)
+    for units, seconds in sorted(gaps.items()):
         yield Gap(units, np.nan_to_num(seconds, nan=np.inf))
 
 

@@ -27,6 +27,7 @@ from typing import Any
 from epochcast.base.atomic_files import write_text
 from epochcast.base.documents import parse_toml, read_text
 from epochcast.base.options import Option
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import BadInput, EpochcastError, UnknownName, UnknownOption
 from epochcast.hardware.catalogue import is_sheet
 from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
@@ -111,7 +112,7 @@ def _named_job(path: Path, text: str, place: int, table: dict[str, Any], shared:
     if isinstance(given.get("device"), str) and is_sheet(given["device"]):
         given["device"] = beside(given["device"], path.parent)
     if isinstance(given.get("lengths"), str):
-        given["lengths"] = _FILE.sub(lambda found: found[1] + beside(found[2], path.parent), given["lengths"])
+        given["lengths"] = _FILE.sub(lambda match: match[1] + beside(match[2], path.parent), given["lengths"])
     try:
         job = Job(**{key: value for key, value in given.items() if key not in _PLACE_NAMES})
         where = Where(**{key: value for key, value in given.items() if key in _PLACE_NAMES})
@@ -156,20 +157,20 @@ def line_of(text: str, place: int | None, key: str) -> int:
 
 def beside(model: str, folder: Path) -> str:
     """A reference to a file, from a folder: `net.py:make` of /a is /a/net.py:make where that file is there."""
-    prefix, path = ("hf:", model[3:]) if model.startswith("hf:") else ("", model)
-    file = path.partition(":")[0]
+    reference = ModelReference.of(model)
+    file = reference.file
     if file and not Path(file).is_absolute() and (folder / file).is_file() and folder != Path.cwd():
-        return f"{prefix}{folder / file}{path[len(file) :]}"
+        return reference.with_file(folder / file)
     return model
 
 
 def seen_from(model: str, folder: Path) -> str:
     """The same reference as a job file in that folder writes it: relative to the folder."""
-    prefix, path = ("hf:", model[3:]) if model.startswith("hf:") else ("", model)
-    file = path.partition(":")[0]
+    reference = ModelReference.of(model)
+    file = reference.file
     if not file or Path(file).is_absolute() or not Path(file).is_file():
         return model
-    return f"{prefix}{os.path.relpath(file, folder)}{path[len(file) :]}"
+    return reference.with_file(os.path.relpath(file, folder))
 
 
 # ---- writing ------------------------------------------------------------------------------------

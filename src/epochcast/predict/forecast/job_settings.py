@@ -64,7 +64,7 @@ class _Filling:
     given: dict[str, Any]
     sources: list[ConfigSettings]
     taken: frozenset[str]
-    found: dict[str, tuple[ConfigSetting, ConfigSettings]] = field(default_factory=dict)
+    settings: dict[str, tuple[ConfigSetting, ConfigSettings]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     used: dict[str, list[str]] = field(default_factory=dict)
 
@@ -83,9 +83,9 @@ class _Filling:
 
     def _add(self, setting: ConfigSetting, source: ConfigSettings) -> None:
         """A later file counts, but never a mere default before something said."""
-        before = self.found.get(setting.option)
+        before = self.settings.get(setting.option)
         if before is None:
-            self.found[setting.option] = setting, source
+            self.settings[setting.option] = setting, source
             return
         if setting.is_default:
             return
@@ -94,43 +94,43 @@ class _Filling:
                 f"{setting.option}: {before[1].name} says {before[0].value}, {source.name} says {setting.value}; "
                 "the latter counts"
             )
-        self.found[setting.option] = setting, source
+        self.settings[setting.option] = setting, source
 
     def _value(self, name: str) -> Any:
         """As given, else as found; None where neither says."""
         if self.given.get(name) is not None:
             return self.given[name]
-        return self.found[name][0].value if name in self.found else None
+        return self.settings[name][0].value if name in self.settings else None
 
     def _settle_precision(self) -> None:
         """Under DeepSpeed, mixed precision keeps weights in half beside a copy in float32."""
-        if "precision" not in self.found or not any(source.uses_deepspeed for source in self.sources):
+        if "precision" not in self.settings or not any(source.uses_deepspeed for source in self.sources):
             return
-        setting, source = self.found["precision"]
+        setting, source = self.settings["precision"]
         if setting.value in WITH_MASTERS and "torch_autocast" not in setting.key:
-            self.found["precision"] = ConfigSetting("precision", WITH_MASTERS[setting.value], setting.key), source
+            self.settings["precision"] = ConfigSetting("precision", WITH_MASTERS[setting.value], setting.key), source
 
     def _settle_batch(self) -> None:
         """DeepSpeed: train_batch_size = micro batch × accumulation × GPUs; of three the fourth follows."""
-        whole = self.found.pop(GLOBAL_BATCH, None)
+        whole = self.settings.pop(GLOBAL_BATCH, None)
         if any(self.given.get(name) is not None for name in _BATCHES):
             for name in _BATCHES:
-                if name in self.found and name not in self.given:
-                    self._tell_given(name, *self.found.pop(name))
+                if name in self.settings and name not in self.given:
+                    self._tell_given(name, *self.settings.pop(name))
             return
         if whole is None:
             return
         setting, source = whole
         batch, accumulate, gpus = (self._value(name) for name in ("batch", "accumulate", "gpus"))
         if batch is None:
-            self.found["global_batch"] = ConfigSetting("global_batch", setting.value, setting.key), source
+            self.settings["global_batch"] = ConfigSetting("global_batch", setting.value, setting.key), source
             return
         per_update = batch * (accumulate or 1)
         if gpus is None and accumulate is not None and setting.value % per_update == 0:
-            self.found["gpus"] = ConfigSetting("gpus", setting.value // per_update, setting.key), source
+            self.settings["gpus"] = ConfigSetting("gpus", setting.value // per_update, setting.key), source
         elif accumulate is None and setting.value % (batch * (gpus or 1)) == 0:
             passes = setting.value // (batch * (gpus or 1))
-            self.found["accumulate"] = ConfigSetting("accumulate", passes, setting.key), source
+            self.settings["accumulate"] = ConfigSetting("accumulate", passes, setting.key), source
         elif setting.value != per_update * (gpus or 1):
             self._problem(
                 f"{source.name}: train_batch_size {setting.value} is not {batch} × {accumulate or 1} × {gpus or 1} "
@@ -141,26 +141,26 @@ class _Filling:
         """GPUs that the user counts otherwise are not spread over the file's nodes; how an optimizer updates goes with
         it; a loader's workers need its speed.
         """
-        if "update_style" in self.found:
-            optimizer = self.found.get("optimizer")
-            is_its_own = optimizer is not None and optimizer[1] is self.found["update_style"][1]
+        if "update_style" in self.settings:
+            optimizer = self.settings.get("optimizer")
+            is_its_own = optimizer is not None and optimizer[1] is self.settings["update_style"][1]
             if not is_its_own or self.given.get("optimizer") not in (None, optimizer and optimizer[0].value):
-                del self.found["update_style"]
+                del self.settings["update_style"]
         counted = self.given.get("gpus")
-        if counted is not None and "gpus" in self.found and self.found["gpus"][0].value != counted:
-            self.found.pop("nodes", None)
+        if counted is not None and "gpus" in self.settings and self.settings["gpus"][0].value != counted:
+            self.settings.pop("nodes", None)
         if self.given.get("tokens") is not None:  # they count the whole training
-            self.found.pop("epochs", None)
+            self.settings.pop("epochs", None)
         if self.given.get("loader_seconds") is None:
             for name in _NEEDS_LOADER:
-                self.found.pop(name, None)
+                self.settings.pop(name, None)
 
     def _settle_adapter(self) -> None:
         """Layers of adapters need a rank; weights in four bits are frozen, with an adapter beside them."""
         if not self._value("lora"):
-            self.found.pop("lora_targets", None)
-            if "four_bit" in self.found and not self._value("freeze"):
-                setting, source = self.found.pop("four_bit")
+            self.settings.pop("lora_targets", None)
+            if "four_bit" in self.settings and not self._value("freeze"):
+                setting, source = self.settings.pop("four_bit")
                 place = f"{source.name}, {setting.key}"
                 self.notes.append(
                     f"{place}: weights in four bits are not trained, and no adapter was read; give `lora`"
@@ -168,19 +168,19 @@ class _Filling:
 
     def _settle_text_length(self) -> None:
         """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""
-        packed = self.found.pop(PACKING, None)
-        if "input_shape" not in self.found:
+        packed = self.settings.pop(PACKING, None)
+        if "input_shape" not in self.settings:
             return
-        setting, source = self.found["input_shape"]
+        setting, source = self.settings["input_shape"]
         if self.given.get("lengths") is not None:
-            del self.found["input_shape"]
+            del self.settings["input_shape"]
         elif packed is not None:
             self.notes.append(
                 f"{source.name}, {packed[0].key}: packing joins texts to {setting.value[0]:,} tokens; steps are "
                 "counted as if each text were one sequence, give `lengths` to count packed ones"
             )
         elif (longest := self._longest_text()) is not None and longest <= setting.value[0]:
-            del self.found["input_shape"]
+            del self.settings["input_shape"]
             self.notes.append(f"{source.name} cuts texts at {setting.value[0]:,} tokens; those of the data are shorter")
 
     def _longest_text(self) -> int | None:
@@ -194,9 +194,9 @@ class _Filling:
 
     def _settle_length(self, options: dict[str, Any]) -> None:
         """So many updates are so many samples, seen once."""
-        if STEPS not in self.found or "samples" not in self.taken:
+        if STEPS not in self.settings or "samples" not in self.taken:
             return
-        setting, source = self.found[STEPS]
+        setting, source = self.settings[STEPS]
         said = next((name for name in ("epochs", "samples", "tokens") if self.given.get(name) is not None), None)
         if said is not None:
             mine = f"{said} {self.given[said]}"
@@ -215,7 +215,7 @@ class _Filling:
 
     def _options(self) -> dict[str, Any]:
         options = {name: value for name, value in self.given.items()}
-        for name, (setting, source) in self.found.items():
+        for name, (setting, source) in self.settings.items():
             if name not in OPTIONS or name not in self.taken:
                 continue
             if self.given.get(name) is not None:

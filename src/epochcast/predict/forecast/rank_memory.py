@@ -40,14 +40,14 @@ def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, sessi
     without, however blocks happen to fall into an allocator's.
     """
 
-    def found() -> PeakMemory:
+    def compute() -> PeakMemory:
         memory = rank_memory(job, placement, trace)
         for recipe in trace.recipe.holding_more():
             memory = memory.at_most(job_memory(job, placement, model, session.trace(model, recipe), session))
         return memory
 
     key = model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients, job.framework
-    return session.memories.get(key, found)
+    return session.memories.get(key, compute)
 
 
 def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:

@@ -10,6 +10,7 @@ from pathlib import Path
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.language_model import is_language_model
@@ -83,13 +84,13 @@ class Session:
         shape = job.longest_shape
         key = job.model, shape, job.aux, _state(job.model)
 
-        def found() -> Model:
+        def build() -> Model:
             return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
 
-        model = self._networks.get(key, found)
+        model = self._networks.get(key, build)
         if isinstance(model, CachedModel) and model.is_stale:
             self._networks.forget(key)
-            model = self._networks.get(key, found)
+            model = self._networks.get(key, build)
         return model
 
     def is_language_model(self, job: Job) -> bool:
@@ -128,7 +129,7 @@ class Session:
 def _state(model: object) -> Hashable:
     """What tells that a model changed: when its file was written, or what a live module is made of and trains."""
     if isinstance(model, str):
-        file = Path(model.removeprefix("hf:").partition(":")[0])
+        file = Path(ModelReference.of(model).file)
         try:
             status = file.stat()
         except (OSError, ValueError):

@@ -66,14 +66,14 @@ class Units:
 
 def units(trace: Trace) -> Units:
     """Read off the ops of forward and backward; kept on the template."""
-    found: Units = trace.template.derived.get("units", lambda: _units(trace))
-    return found
+    units_of_step: Units = trace.template.derived.get("units", lambda: _units(trace))
+    return units_of_step
 
 
 def finished_gradients(trace: Trace) -> dict[str, int]:
     """The place of the last backward op that writes the gradient of each trained parameter; kept on the template."""
-    found: dict[str, int] = trace.template.derived.get("finished gradients", lambda: _finished(trace))
-    return found
+    places: dict[str, int] = trace.template.derived.get("finished gradients", lambda: _finished(trace))
+    return places
 
 
 def _finished(trace: Trace) -> dict[str, int]:

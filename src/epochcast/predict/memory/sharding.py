@@ -129,7 +129,7 @@ def _gathered(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Adde
 
 def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Added]:
     """Gradients between their birth and the end of their sum, as they travel; each in a storage of its own."""
-    found, rules = units(trace), trace.recipe.precision_rules
+    gathered, rules = units(trace), trace.recipe.precision_rules
     scale = 1.0 if rules.is_wide else min(1.0, HALF_BYTES / rules.weights.gradients.bytes)
     place_of = {name: place for place, name in enumerate(lives.names)}
     in_half = {
@@ -140,7 +140,7 @@ def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Adde
         if kept is None:
             continue
         born = int(lives.born[in_half.get(owner, kept)])
-        last = max(born, min(found.end_of(finished, behind=1), lives.update - 1))
+        last = max(born, min(gathered.end_of(finished, behind=1), lives.update - 1))
         size_bytes = int(scale * fraction * lives.fixed_bytes[kept])
         yield _Added(f"{gradient_name(owner)}.unsummed", Role.BUCKETS, size_bytes, 0, born, last)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     epilog="Example: epochcast advise resnet50 --device V100 --host-memory 128GiB --cpus 16 --loader-seconds 8ms",
     needs=(("device",),),
     leave_out=("batch", "global_batch", "workers", "prefetch"),
-    request=AdviseRequest,
+    requests=(AdviseRequest,),
     dataset="A name of `epochcast datasets`: how much is read and cached.",
 )
 def advise(

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from epochcast.errors import EpochcastError, MissingExtra
+from epochcast.errors import BadInput, EpochcastError, MissingExtra
 from epochcast.surfaces.cli.ascii_streams import ascii_where_asked
 from epochcast.surfaces.cli.help_groups import COMMAND_HEADINGS, GroupedCommands
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from epochcast.describe.capture.script import NeedsFactory
 
 app = typer.Typer(
     name="epochcast",
@@ -230,43 +232,32 @@ def _with_flags(line: str) -> str:
 
 
 def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
-    """Print the message on one line, then its notes, such as the end of the user's own traceback. A note that is a
-    model to name instead of the one in `arguments` is printed as the whole command to type.
-    """
+    """Print the message on one line, then its notes, such as the end of the user's own traceback."""
     line = _with_flags(" ".join(str(message).split()))
-    model, instead = getattr(message, "asked", None), getattr(message, "instead", ())
     notes = [str(note) for note in getattr(message, "__notes__", ())]
-    if model in arguments:
-        commands = {
-            reference: [
-                *(reference if word == model else word for word in arguments),
-                *_settings_of(message, reference, arguments),
-                *_input_of(message, reference, arguments),
-                *getattr(message, "missing", ()),
-            ]
-            for reference in instead
-        }
-        notes = [
-            f"    epochcast {join(commands[note.strip()])}" if note.strip() in commands else note for note in notes
-        ]
+    if notes and isinstance(message, BadInput):
+        from epochcast.describe.capture.script import NeedsFactory
+
+        if isinstance(message, NeedsFactory) and message.reference in arguments:
+            for place, each in enumerate(message.lines):
+                notes[place] = _command_of(message, each.text, arguments) if each.is_reference else notes[place]
     sys.stderr.write("\n".join([f"epochcast: {line}", *notes]) + "\n")
     return code
 
 
-def _settings_of(message: object, reference: str, arguments: Sequence[str]) -> list[str]:
-    """The script that says how a model is trained, for a reference that does not name the script."""
-    script = getattr(message, "settings_file", "")
-    return ["--config", script] if script and not reference.startswith(script) and "--config" not in arguments else []
+def _command_of(error: "NeedsFactory", instead: str, arguments: Sequence[str]) -> str:
+    """The whole command to type, with a reference that works instead of the user's."""
+    from epochcast.describe.capture.model_reference import LIBRARIES, ModelReference
 
-
-def _input_of(message: object, reference: str, arguments: Sequence[str]) -> list[str]:
-    """The size of a script's images, for a model that does not carry its own."""
-    place, colon, _ = reference.rpartition(":")
-    shape = getattr(message, "input_shape", None)
-    if place.endswith(".py"):
-        shape = shape or getattr(message, "published_shape", None)
-    is_image = bool(colon) and (place.endswith(".py") or place in ("timm", "torchvision"))
-    return ["--input", "x".join(map(str, shape))] if shape and is_image and "--input" not in arguments else []
+    reference = ModelReference.of(instead)
+    words = [instead if word == error.reference else word for word in arguments]
+    # The script says how the model is trained, and how large its images are; a published network does not.
+    if error.settings_file and reference.file != error.settings_file and "--config" not in arguments:
+        words += ["--config", error.settings_file]
+    shape = error.input_shape or (error.published_shape if reference.script else None)
+    if shape and (reference.script or reference.prefix in LIBRARIES) and "--input" not in arguments:
+        words += ["--input", "x".join(map(str, shape))]
+    return f"    epochcast {join([*words, *error.missing])}"
 
 
 def wrote(path: Path) -> None:

@@ -121,8 +121,7 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
 
 def _cure(refusal: "RefusedRows") -> str:
     """In the words of the command."""
-    flags = {"ask for doubtful rows, too": "--with-doubtful", "allow code, if you trust the table": "--allow-code"}
-    return flags.get(refusal.cure, refusal.cure.replace("`", ""))
+    return f"--{refusal.option.replace('_', '-')}" if refusal.option else refusal.cure.replace("`", "")
 
 
 def _rows(count: int) -> str:

@@ -6,18 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.errors import DoesNotFit
 from epochcast.surfaces.cli.command_line import Json, show
-from epochcast.surfaces.cli.handover_options import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 
 
 @job_command(
     epilog="Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90",
     needs=(("device",), ("batch", "global_batch")),
+    requests=(HandoverRequest,),
 )
 def forecast(
     arguments: JobArguments,
+    handover: HandoverRequest,
     profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
     history: Annotated[
         Path | None,
@@ -26,13 +28,6 @@ def forecast(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show where the time goes, by layer and operator class, and all notes.")
     ] = False,
-    slurm: Slurm = False,
-    skypilot: SkyPilot = False,
-    kueue: Kueue = False,
-    ray: Ray = False,
-    command: Run = None,
-    queue: Queue = None,
-    image: Image = None,
     save_as: Annotated[
         str | None, typer.Option("--save-job", help="Save this job in epochcast.toml under this name.")
     ] = None,
@@ -48,9 +43,12 @@ def forecast(
 
         body["explain"] = explain_step(answer).as_dict()
 
-    wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
-    texts = wanted.texts(answer)
-    body |= texts
+    texts: dict[str, str] = {}
+    if handover:
+        from epochcast.decide.handover.handover_files import forecast_files
+
+        texts = forecast_files(answer, handover)
+        body |= texts
 
     def view() -> Any:
         from epochcast.surfaces import render

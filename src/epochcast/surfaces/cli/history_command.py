@@ -261,7 +261,7 @@ def _predict_view(answer: "Answer") -> "RenderableType":
     caption = f"{len(p.mid) - MOST_SHOWN} more rows with --json" if len(p.mid) > MOST_SHOWN else None
     title = f"{answer.target_name} by {answer.model}"
     pieces = [render.table(title, ">row|>predicted|90 % of cases|new about it", rows, caption)]
-    for row, why in answer.explanations.items():
+    for row, why in (answer.explanations or {}).items():
         moved = [(name, f"× {factor:.3g}") for name, factor in why.factors.items()]
         about = f"row {row}: what moved it from the usual {shown(why.usual)} to {shown(why.predicted)}"
         pieces.append(render.table(about, "column|>factor", moved))

@@ -1,7 +1,7 @@
 """The options of a job, of where it runs and of a verb's request, as flags of a command.
 
 They are declared in `Job`, `Where` and the request (`PlanRequest`, …). The first parameter of a command is a
-`JobArguments`, the second its request if it has one. `job_command` adds MODEL, `--job` and the flags to the command,
+`JobArguments`, behind it come its requests. `job_command` adds MODEL, `--job` and the flags to the command,
 and passes on what was given. With `--job NAME` the options of that job in `epochcast.toml` are used; options on the
 command line override them.
 """
@@ -68,25 +68,27 @@ def job_command(
     needs: Sequence[tuple[str, ...]] = (),
     leave_out: Sequence[str] = (),
     with_place: bool = True,
-    request: type | None = None,
+    requests: Sequence[type] = (),
     parsers: Mapping[str, Callable[[str], Any]] | None = None,
     app: typer.Typer = app,
     group: str = "",
     **help_texts: str,
 ) -> Callable[[Function], Function]:
     """Register a command about a job. Of each of `needs` it requires one option; `leave_out` are those that it does not
-    take. `request` is the class of the verb's own options, `parsers` read some of them in another way. `group` is the
-    command it belongs to, with its `app`; `help_texts` replace the help of an option.
+    take. `requests` are the classes of the verb's own options, `parsers` read some of them in another way. `group` is
+    the command it belongs to, with its `app`; `help_texts` replace the help of an option.
     """
-    request_flags = OptionFlags.of(request, help_texts, parsers)
-    if request is not None:  # an option that has another meaning in this verb, and the flag of the job's
-        help_texts = {each.name: each.help for each in options_of(request) if each.flag is None} | help_texts
+    flags_of = {request: OptionFlags.of(request, help_texts, parsers) for request in requests}
+    # Options that have another meaning in this verb, and the flag of the job's.
+    renamed = [each for request in requests for each in options_of(request) if each.flag is None]
+    help_texts = {each.name: each.help for each in renamed} | help_texts
+    taken = {name for request_flags in flags_of.values() for name in request_flags.options}
     declared = {**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})}
     flags = OptionFlags(
         {
             name: replace(option, help=help_texts.get(name, option.help))
             for name, option in declared.items()
-            if name not in (*leave_out, *request_flags.options)
+            if name not in (*leave_out, *taken)
         }
     )
 
@@ -106,12 +108,13 @@ def job_command(
             for names in absent:
                 _answer_script(job_arguments.model, absent)
                 raise missing(f"option '{flags.options[names[0]].command_flag}'")
-            requests = () if request is None else (request(**request_flags.read(arguments)),)
+            verb_requests = [request(**request_flags.read(arguments)) for request, request_flags in flags_of.items()]
             with user_prints_to_stderr(), telling(job_arguments.notes), shown_by(capture_clock):
-                return command(job_arguments, *requests, **arguments)
+                return command(job_arguments, *verb_requests, **arguments)
 
-        rest = command_parameters(command, 1 + (request is not None))
-        parameters = [*_LEADING, *flags.parameters, *request_flags.parameters, *rest]
+        of_requests = [parameter for request_flags in flags_of.values() for parameter in request_flags.parameters]
+        rest = command_parameters(command, 1 + len(flags_of))
+        parameters = [*_LEADING, *flags.parameters, *of_requests, *rest]
         add_command(run, command, parameters, epilog=epilog, app=app)
         return command
 

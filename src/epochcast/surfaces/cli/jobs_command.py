@@ -57,17 +57,19 @@ def jobs(
 
 def _check(job: "NamedJob") -> None:
     """Look up the model of a job, and the hardware if it names any. No Python code is run."""
-    from epochcast.describe.capture.resolve import find_model, is_code
+    from epochcast.describe.capture.model_reference import ModelReference
+    from epochcast.describe.capture.resolve import find_model
     from epochcast.errors import BadInput
     from epochcast.predict.forecast.job import AUTO, PLAIN
 
     if job.where.device is not None:
         job.where.placement(PLAIN["precision"] if job.job.precision == AUTO else job.job.precision)
     model = str(job.job.model)
-    if not is_code(model):
+    reference = ModelReference.of(model)
+    if not reference.is_code:
         find_model(model, job.job.input_shape, aux=job.job.aux)
-    elif ".py:" in model and not Path(model.rpartition(":")[0]).is_file():
-        raise BadInput(f"no file {model.rpartition(':')[0]!r}")
+    elif reference.script and not Path(reference.script).is_file():
+        raise BadInput(f"no file {reference.script!r}")
 
 
 def _plain(options: Any) -> dict[str, Any]:

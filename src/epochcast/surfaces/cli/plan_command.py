@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.errors import DoesNotFit, OverLimit
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show
 from epochcast.surfaces.cli.evaluate_command import progress_bar
-from epochcast.surfaces.cli.handover_options import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command
 
 
@@ -27,21 +27,15 @@ def _until_deadline(text: str) -> float:
     ),
     leave_out=("global_batch",),
     with_place=False,
-    request=PlanRequest,
+    requests=(PlanRequest, HandoverRequest),
     parsers={"deadline_seconds": _until_deadline},
     deadline_seconds="Choose the cheapest that finishes by then: 6h, 'Friday 18:00', 2026-11-20T18:00.",
 )
 def plan(
     arguments: JobArguments,
     request: PlanRequest,
+    handover: HandoverRequest,
     profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
-    slurm: Slurm = False,
-    skypilot: SkyPilot = False,
-    kueue: Kueue = False,
-    ray: Ray = False,
-    command: Run = None,
-    queue: Queue = None,
-    image: Image = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show all rows [default: at most 8].")] = False,
     explain: Explain = False,
@@ -68,8 +62,11 @@ def plan(
 
         return render.plan(answer, all_rows=show_all)
 
-    wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
-    texts = wanted.of_plan(answer)
+    texts: dict[str, str] = {}
+    if handover:
+        from epochcast.decide.handover.handover_files import plan_files
+
+        texts = plan_files(answer, handover)
     show(
         {**answer.as_dict(), **texts},
         as_json,

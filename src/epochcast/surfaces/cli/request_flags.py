@@ -30,6 +30,7 @@ PANELS: Mapping[str, str] = {
     "loader": "Loader",
     "place": "Hardware",
     "framework": "Framework",
+    "handover": "Scheduler files",
 }
 
 
@@ -42,13 +43,13 @@ class OptionFlags:
     @classmethod
     def of(
         cls,
-        request: type | None,
+        request: type,
         help_texts: Mapping[str, str] | None = None,
         parsers: Mapping[str, Callable[[str], Any]] | None = None,
     ) -> "OptionFlags":
         """The options of a request that the command line has; `help_texts` and `parsers` replace those of some."""
         help_texts, parsers = help_texts or {}, parsers or {}
-        declared = [] if request is None else [each for each in options_of(request) if each.flag is not None]
+        declared = [each for each in options_of(request) if each.flag is not None]
         REQUEST_FLAGS.update({each.name: each.command_flag for each in declared})
         return cls(
             {

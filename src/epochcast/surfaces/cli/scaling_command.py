@@ -16,7 +16,7 @@ from epochcast.surfaces.cli.job_flags import PLACE_FLAGS, JobArguments, job_comm
 @job_command(
     epilog="Example: epochcast scaling resnet50 --device V100 --gpus 1,2,4,8,16 --batch 64 --regime both --plot s.png",
     needs=(("device",), ("batch", "global_batch")),
-    request=ScalingRequest,
+    requests=(ScalingRequest,),
     batch="Samples per GPU and step at the smallest number of GPUs.",
     strategy=f"{PLACE_FLAGS['strategy'].help} Without dp, the remaining GPUs are data parallel.",
 )

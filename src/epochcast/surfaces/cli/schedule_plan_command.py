@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcast.decide.handover.handover_request import GROUP, HANDOVER_OPTIONS
 from epochcast.errors import BadInput, OverLimit
 from epochcast.schedule.schedule_request import DEFAULT_POLICY, ScheduleRequest
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show, wrote
 from epochcast.surfaces.cli.database_options import Database
 from epochcast.surfaces.cli.evaluate_command import progress_bar
-from epochcast.surfaces.cli.handover_options import Image, Queue
-from epochcast.surfaces.cli.request_flags import request_command
+from epochcast.surfaces.cli.request_flags import PANELS, request_command
 from epochcast.surfaces.cli.schedule_command import schedule_app, tell_compiling, tell_refused
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ QueueFile = Annotated[
         show_default=False,
     ),
 ]
+_HANDOVER_HELP = {option.name: option.help for option in HANDOVER_OPTIONS}
 RunName = Annotated[
     str | None, typer.Option("--run", help="A queue that `schedule run` works off, by its name in the store.")
 ]
@@ -60,8 +61,10 @@ def plan(
     kueue: Annotated[
         Path | None, typer.Option(help="Write a Kubernetes Job for Kueue for each job into this folder.")
     ] = None,
-    local_queue: Queue = None,
-    image: Image = None,
+    local_queue: Annotated[
+        str | None, typer.Option("--queue", help=_HANDOVER_HELP["queue"], rich_help_panel=PANELS[GROUP])
+    ] = None,
+    image: Annotated[str | None, typer.Option(help=_HANDOVER_HELP["image"], rich_help_panel=PANELS[GROUP])] = None,
     database: Database = None,
     explain: Explain = False,
     as_json: Json = False,

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from epochcast.describe.capture.model_reference import CONFIG, ModelReference
 from epochcast.describe.datasets import Dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import FRESH, Instance
@@ -48,7 +49,7 @@ def _built_as(reference: str | None) -> str:
     """The zoo's name, or whose configuration is captured."""
     if reference is None:
         return "by its sizes"
-    return reference.partition("(")[0] if reference.startswith("hf:") else reference
+    return reference.partition("(")[0] if ModelReference.of(reference).prefix == CONFIG else reference
 
 
 def devices(rows: Iterable[Device]) -> RenderableType:

@@ -180,7 +180,7 @@ def _expected(log: TrackedLog) -> Iterator[Note]:
     """What past runs and the forecast said."""
     standing = log.standing
     if log.past is not None:
-        yield Note(log.past.told, Importance.EVIDENCE)
+        yield Note(log.past.sentence, Importance.EVIDENCE)
     if standing.against_forecast is not None and standing.forecast_step_seconds is not None:
         expected = show_seconds(standing.forecast_step_seconds.mid)
         yield Note(f"steps take {standing.against_forecast:.2f} times the forecast ({expected})", Importance.EVIDENCE)

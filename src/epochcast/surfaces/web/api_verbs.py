@@ -117,12 +117,13 @@ def check_plain(options: Mapping[str, Any]) -> None:
 
 def check_model(model: str) -> None:
     """Refuse references that are files of the server or run code."""
-    from epochcast.describe.capture.resolve import FILE_ENDINGS, is_code
+    from epochcast.describe.capture.model_reference import CONFIG, FILE_ENDINGS, ModelReference
 
-    if is_code(model):
+    reference = ModelReference.of(model)
+    if reference.is_code:
         raise CodeNotAllowed(model)
-    kind, colon, rest = model.partition(":")
-    is_path = any(mark in (rest if colon else model) for mark in ("\\", "\0", "..", "~"))
-    is_config_path = kind == "hf" and bool(colon) and "(" not in rest and not rest.isidentifier()
+    name = reference.name
+    is_path = any(mark in name for mark in ("\\", "\0", "..", "~"))
+    is_config_path = reference.prefix == CONFIG and "(" not in name and not name.isidentifier()
     if model.lower().endswith((*FILE_ENDINGS, ".ipynb")) or model.startswith("/") or is_path or is_config_path:
         raise BadInput(f"{model!r} is a file; upload it first (POST /api/v1/uploads), files of the server are not read")

@@ -1,6 +1,7 @@
 import pytest
 
-from epochcast.describe.capture.resolve import DETECTION_PREFIXES, find_model
+from epochcast.describe.capture.model_reference import DETECTORS
+from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.capture.zoo.detector_configs import FRAMEWORKS, configured_detector, detector_entry
 from epochcast.describe.graph.op_kinds import Elementwise, Norm
@@ -47,7 +48,7 @@ def test_another_network_is_refused_by_its_words(name: str, message: str) -> Non
 
 
 def test_the_resolver_knows_every_framework() -> None:
-    assert DETECTION_PREFIXES == FRAMEWORKS
+    assert DETECTORS == FRAMEWORKS
 
 
 def test_mmdetection_trains_its_norms_and_detectron2_has_none() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from epochcast.describe.capture.resolve import find_model, is_code
+from epochcast.describe.capture.model_reference import ModelReference
+from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import EpochcastError
@@ -34,7 +35,7 @@ def test_a_row_of_a_table_names_style_and_ties() -> None:
     assert "experts=8,chosen=2" in decoder_reference({**SIZES, "model": "grok1-314b"})
     sizes = DecoderSizes(3, 64, 8, 500, kv_heads=2, ffn=160)
     assert find_model(sizes.reference).name == sizes.reference
-    assert not is_code(sizes.reference)
+    assert not ModelReference.of(sizes.reference).is_code
     assert Job(sizes.reference, batch=1).model == sizes.reference
 
 

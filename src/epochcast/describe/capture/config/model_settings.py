@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.describe.capture.config.setting import ConfigSettings
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import EpochcastError
 
 _KERAS = {"keras", "tensorflow", "tf_keras"}
@@ -30,11 +31,11 @@ def _of_reference(reference: str) -> tuple[ConfigSettings, ...]:
         from epochcast.describe.capture.keras.archive import read_config
 
         return (compiled_settings(Path(reference).name, read_config(Path(reference))),)
-    place, _, name = reference.rpartition(":")
-    if place.endswith(".py") and Path(place).is_file():
+    parts = ModelReference.of(reference)
+    if parts.script and Path(parts.script).is_file():
         from epochcast.describe.capture.script.script_settings import script_settings
 
-        return script_settings(Path(place), name)
+        return script_settings(Path(parts.script), parts.factory)
     return ()
 
 

@@ -8,6 +8,7 @@ datasets.MNIST(root)                     1x28x28
 import ast
 from collections.abc import Iterator
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.script.script_models import ScriptNames
 
 # Of torchvision's transforms (and Albumentations'), those that give the size itself, the surest first.
@@ -38,7 +39,8 @@ def image_shape(tree: ast.Module, names: ScriptNames) -> tuple[int, ...] | None:
 
 def published_shape(reference: str | None) -> tuple[int, ...] | None:
     """Of a network of torchvision its own size; those of timm carry theirs with them."""
-    return _PUBLISHED.get(reference, _USUAL) if reference and reference.startswith("torchvision:") else None
+    is_theirs = reference is not None and ModelReference.of(reference).prefix == "torchvision"
+    return _PUBLISHED.get(reference or "", _USUAL) if is_theirs else None
 
 
 def _sides(by_name: dict[str, ast.Call], names: ScriptNames) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.script.image_size import image_shape, published_shape
 from epochcast.describe.capture.script.script_models import ScriptNames
 from epochcast.describe.capture.script.script_names import KERAS, PYTORCH
@@ -42,14 +43,14 @@ _MAKES_NAMES = ("*", "globals", "__getattr__", "exec", "setattr", "vars")
 class NeedsFactory(BadInput):
     """A script, or a name that is not in it, where a function that makes a model is needed.
 
-    Its notes list what the script holds. `reference` is the user's, `instead` are references that work; each is a
-    separate note, so that the command line can show the whole command. `settings_file` is the script if it has training
+    Its notes are its `lines`: what the script holds, and references that work instead of `reference`, the user's; the
+    command line shows each as a whole command. `settings_file` is the script if it has training
     settings, `stated_options` are their options. `input_shape` is the size of its images, `published_shape` that of its
     published network; `missing` are words that a command still needs, with an example of each.
     """
 
     reference: str = ""
-    instead: tuple[str, ...] = ()
+    lines: "tuple[ScriptLine, ...]" = ()
     settings_file: str = ""
     stated_options: frozenset[str] = frozenset()
     input_shape: tuple[int, ...] | None = None
@@ -57,9 +58,14 @@ class NeedsFactory(BadInput):
     missing: tuple[str, ...] = ()
     candidates: tuple[ModelCandidate, ...] = ()
 
+    @property
+    def instead(self) -> tuple[str, ...]:
+        """The references that work."""
+        return tuple(line.text for line in self.lines if line.is_reference)
+
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class ScriptLine:
     """A line of the error; a reference is one that the user can give instead."""
 
     text: str
@@ -78,8 +84,8 @@ def script_without_factory(reference: str) -> NeedsFactory:
 
 def name_not_in_script(reference: str) -> NeedsFactory | None:
     """The error for `train.py:NAME` if the file cannot have that name; None if it may have it or cannot be read."""
-    place, _, path = reference.rpartition(":")
-    name = path.partition(".")[0]
+    parts = ModelReference.of(reference)
+    place, name = parts.script, parts.factory.partition(".")[0]
     try:
         tree = syntax_tree(Path(place))
         if not {name, *_MAKES_NAMES}.isdisjoint(all_names(tree)):
@@ -99,7 +105,7 @@ def _answer(
     for line in lines:
         error.add_note(str(line))
     error.reference, error.candidates = reference, tuple(candidates)
-    error.instead = tuple(line.text for line in lines if line.is_reference)
+    error.lines = tuple(lines)
     error.stated_options = frozenset(setting.option for settings in script.settings for setting in settings.settings)
     best = candidates[0] if candidates else None
     if best is not None and best.framework == PYTORCH:
@@ -112,17 +118,17 @@ def _answer(
 # ---- what is there ------------------------------------------------------------------------------
 
 
-def _candidate_lines(script: Script, candidates: Sequence[ModelCandidate]) -> Iterator[_Line]:
+def _candidate_lines(script: Script, candidates: Sequence[ModelCandidate]) -> Iterator[ScriptLine]:
     if not candidates:
-        yield _Line(f"no model was found in it: {_LOOKED_FOR}")
+        yield ScriptLine(f"no model was found in it: {_LOOKED_FOR}")
     else:
-        yield _Line("found in it, without running it:")
+        yield ScriptLine("found in it, without running it:")
     listed = candidates[:MOST_LISTED]
     width = max((len(str(candidate.line)) for candidate in listed), default=0)
     for candidate in listed:
-        yield _Line(f"  line {candidate.line:>{width}}  {_described(candidate)}")
+        yield ScriptLine(f"  line {candidate.line:>{width}}  {_described(candidate)}")
     if len(candidates) > len(listed):
-        yield _Line(f"  and {len(candidates) - len(listed)} more")
+        yield ScriptLine(f"  and {len(candidates) - len(listed)} more")
     for settings in script.settings:
         stated = sorted(
             f"{setting.option} {setting.value} ({'its default' if setting.is_default else setting.key})"
@@ -130,8 +136,8 @@ def _candidate_lines(script: Script, candidates: Sequence[ModelCandidate]) -> It
         )
         speaker = "it" if settings.name == script.path.name else settings.name
         if stated:
-            yield _Line(f"{speaker} also says: {', '.join(stated)}")
-        yield from (_Line(f"{speaker}: {note}") for note in settings.notes)
+            yield ScriptLine(f"{speaker} also says: {', '.join(stated)}")
+        yield from (ScriptLine(f"{speaker}: {note}") for note in settings.notes)
 
 
 def _described(candidate: ModelCandidate) -> str:
@@ -158,12 +164,12 @@ def _listed(words: Sequence[str]) -> str:
 # ---- what to do next ----------------------------------------------------------------------------
 
 
-def _advice_lines(place: str, script: Script, candidates: Sequence[ModelCandidate]) -> Iterator[_Line]:
+def _advice_lines(place: str, script: Script, candidates: Sequence[ModelCandidate]) -> Iterator[ScriptLine]:
     elsewhere = _files_of(script)
     if not candidates and elsewhere:
         (file, line), *_ = elsewhere
-        yield _Line(f"its model comes from another file (line {line}); give that file:")
-        yield _Line(file, is_reference=True)
+        yield ScriptLine(f"its model comes from another file (line {line}); give that file:")
+        yield ScriptLine(file, is_reference=True)
         return
     offered = list(_published_lines(script, candidates))
     yield from offered
@@ -175,40 +181,44 @@ def _advice_lines(place: str, script: Script, candidates: Sequence[ModelCandidat
     yield from guard
     if best is not None and best.is_ready:
         ready = [c for c in candidates if c.is_ready and (c.is_trained, c.is_part) == (best.is_trained, best.is_part)]
-        yield _Line("then type:" if guard else f"{also} type{', the most likely first' if len(ready) > 1 else ''}:")
+        yield ScriptLine(
+            "then type:" if guard else f"{also} type{', the most likely first' if len(ready) > 1 else ''}:"
+        )
         for candidate in ready[:MOST_OFFERED]:
-            yield _Line(f"{place}:{candidate.name}", is_reference=True)
+            yield ScriptLine(f"{place}:{candidate.name}", is_reference=True)
     else:
         name = next((name for name in _FACTORY_NAMES if name not in script.names), "make_this_model")
-        yield _Line(f"{also} add a function that makes the model and does not train it:")
-        yield from (_Line(f"    {line}") for line in _factory_lines(name, script, best))
-        yield _Line("and type:")
-        yield _Line(f"{place}:{name}", is_reference=True)
+        yield ScriptLine(f"{also} add a function that makes the model and does not train it:")
+        yield from (ScriptLine(f"    {line}") for line in _factory_lines(name, script, best))
+        yield ScriptLine("and type:")
+        yield ScriptLine(f"{place}:{name}", is_reference=True)
     if best is not None and best.framework == KERAS and (guard or not best.is_ready):
-        yield _Line("or save the model once with model.save('model.keras') and type:")
-        yield _Line(str(Path(place).with_name("model.keras")), is_reference=True)
+        yield ScriptLine("or save the model once with model.save('model.keras') and type:")
+        yield ScriptLine(str(Path(place).with_name("model.keras")), is_reference=True)
 
 
-def _published_lines(script: Script, candidates: Iterable[ModelCandidate]) -> Iterator[_Line]:
+def _published_lines(script: Script, candidates: Iterable[ModelCandidate]) -> Iterator[ScriptLine]:
     """References to published networks that the script uses."""
     references = dict.fromkeys(candidate.reference for candidate in candidates if candidate.reference)
     if references:
-        yield _Line("the published network does not need the script; type:")
+        yield ScriptLine("the published network does not need the script; type:")
     for reference in list(references)[:MOST_OFFERED]:
-        yield _Line(reference, is_reference=True)
+        yield ScriptLine(reference, is_reference=True)
     for name, line in list(script.checkpoints.items())[:1]:
-        yield _Line(
+        yield ScriptLine(
             f"{name!r} (line {line}) needs only its config.json from Hugging Face, no weights; put it here and type:"
         )
-        yield _Line("hf:config.json", is_reference=True)
+        yield ScriptLine("hf:config.json", is_reference=True)
 
 
-def _guard_lines(script: Script) -> Iterator[_Line]:
+def _guard_lines(script: Script) -> Iterator[ScriptLine]:
     if not script.on_import:
         return
     actions = " and ".join(f"{action.does} (line {action.line}: {action.text})" for action in script.on_import)
-    yield _Line(f"{script.path.name} {actions} as soon as it is imported; first put that, and what needs it, below:")
-    yield _Line(f"    {MAIN_GUARD}")
+    yield ScriptLine(
+        f"{script.path.name} {actions} as soon as it is imported; first put that, and what needs it, below:"
+    )
+    yield ScriptLine(f"    {MAIN_GUARD}")
 
 
 def _factory_lines(name: str, script: Script, candidate: ModelCandidate | None) -> Iterator[str]:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.describe.capture.capture_cache import CachedModel, about
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import MissingExtra
 
 if TYPE_CHECKING:
     from epochcast.describe.capture.torch.torch_model import TorchModel
 
 __all__ = ["TorchModel", "load_torch"]
-
-
-LIBRARIES = ("timm", "torchvision")
 
 
 def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
@@ -27,7 +25,7 @@ def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **opt
     """
 
     def load() -> Model:
-        if options or reference.partition(":")[0] in LIBRARIES:
+        if options or ModelReference.of(reference).prefix:
             return make_model(reference, input_shape, **options)
         from epochcast.describe.capture.subprocess_capture import IsolatedModel
 
@@ -38,7 +36,7 @@ def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **opt
 
 def make_model(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
     """The same, made in this process and not cached."""
-    if find_spec("torch") is None and reference.partition(":")[0] not in LIBRARIES:
+    if find_spec("torch") is None and not ModelReference.of(reference).prefix:
         return _keras_or_missing(reference)
     need_torch()
     from epochcast.describe.capture.torch.torch_load import load_torch as capture

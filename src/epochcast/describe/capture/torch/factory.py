@@ -11,6 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.no_network import check_not_cached
 from epochcast.describe.capture.torch.traceback_notes import first_line, with_traceback
 from epochcast.errors import BadInput, EndsProgram, EpochcastError, MissingExtra, UnknownName
@@ -27,17 +28,13 @@ EXTRAS = {
 """Frameworks that a user's file may import, with the extra of ours that installs each."""
 
 
-def is_file_reference(reference: str) -> bool:
-    """Whether it names a Python file rather than a module."""
-    return reference.rpartition(":")[0].endswith(".py")
-
-
 def named_object(reference: str) -> object:
     """The object a reference names. It is not called here."""
-    place, _, path = reference.rpartition(":")
+    parts = ModelReference.of(reference)
+    place, path = parts.module, parts.factory
     if not place or not path:
         raise BadInput(f"{reference!r} is not a factory; write it like file.py:make_model or package.module:make_model")
-    with _beside(Path(place).parent if is_file_reference(reference) else Path.cwd()):
+    with _beside(Path(place).parent if parts.script else Path.cwd()):
         target: object = _module(place, reference)
     for name in path.split("."):
         if not hasattr(target, name):
@@ -49,7 +46,7 @@ def named_object(reference: str) -> object:
 
 def _module(place: str, reference: str) -> ModuleType:
     try:
-        if not is_file_reference(reference):
+        if not ModelReference.of(reference).script:
             return import_module(place)
         path = Path(place)
         if not path.is_file():

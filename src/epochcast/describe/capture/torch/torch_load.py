@@ -12,6 +12,7 @@ import torch
 
 from epochcast.describe.capture.channel_order import check_channels_first
 from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.torch.example_arguments import Example, image, tensors_in
 from epochcast.describe.capture.torch.example_inputs import unknown_size
 from epochcast.describe.capture.torch.factory import is_hugging_face, is_keras, named_object
@@ -31,10 +32,10 @@ def load_torch(reference: str, input_shape: Shape | None = None, **options: Any)
 
     The result of a factory may also be a Keras model.
     """
-    family, _, name = reference.partition(":")
-    loader = LOADERS.get(family)
+    parts = ModelReference.of(reference)
+    loader = LOADERS.get(parts.prefix)
     if loader is not None:
-        return loader(name, input_shape, options)
+        return loader(parts.name, input_shape, options)
     return _from_factory(reference, input_shape, options)
 
 
@@ -182,4 +183,4 @@ LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchMode
     "timm": _timm,
     "torchvision": _torchvision,
 }
-"""Loaders by the word before the colon."""
+"""Loaders by prefix."""

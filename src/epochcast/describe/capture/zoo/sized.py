@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from epochcast.describe.capture.model import BuiltModel
+from epochcast.describe.capture.model_reference import SIZES
 from epochcast.describe.capture.zoo.attention_layers import (
     in_float32,
     join_heads,
@@ -33,7 +34,6 @@ from epochcast.describe.graph.op_kinds import Elementwise
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput, UnknownName
 
-PREFIX = "decoder"
 STYLES = ("llama", "gpt", "bloom", "nemotron")
 CONTEXT = 4096
 _MOST = 10**7
@@ -103,7 +103,7 @@ class DecoderSizes:
             value = getattr(self, item.name)
             if value != item.default:
                 parts.append(f"{item.name}={int(value) if isinstance(value, bool) else value}")
-        return f"{PREFIX}:{','.join(parts)}"
+        return f"{SIZES}:{','.join(parts)}"
 
 
 def decoder_reference(columns: Mapping[str, Any]) -> str:
@@ -156,7 +156,7 @@ def sized_decoder(text: str, input_shape: tuple[int, ...] | None = None) -> Buil
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise BadInput(f"'{PREFIX}:{text}': write sizes as layers=32,hidden=4096,heads=32,vocab=32000")
+            raise BadInput(f"'{SIZES}:{text}': write sizes as layers=32,hidden=4096,heads=32,vocab=32000")
         values[name.strip()] = value.strip()
     size_names = [item.name for item in fields(DecoderSizes)]
     for name in values:
@@ -168,8 +168,8 @@ def sized_decoder(text: str, input_shape: tuple[int, ...] | None = None) -> Buil
 
 
 def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
-    length = sequence_length(PREFIX, input_shape, CONTEXT)
-    b = Builder(PREFIX, batch)
+    length = sequence_length(SIZES, input_shape, CONTEXT)
+    b = Builder(SIZES, batch)
     with b.scope("model"):
         x = b.embedding(token_ids(b, length), sizes.vocab, sizes.hidden, name="embed_tokens")
         if sizes.style == "gpt":

@@ -43,15 +43,15 @@ from epochcast.predict.memory.sharding import RankShares
 class Head:
     """The products of a network: which entries they are, what enters the first and what each makes, per sample.
 
-    `forward` and `backward` are the entries of the head; of its products, `made` are the forward entries and `returned`
+    `forward` and `backward` are the entries of the head. `products` are the forward entries of its products, `returned`
     the backward entries behind which the gradient of what entered a product is complete.
     """
 
     forward: tuple[int, ...]
     backward: tuple[int, ...]
-    made: tuple[int, ...]
+    products: tuple[int, ...]
     returned: tuple[int, ...]
-    made_bytes: tuple[float, ...]
+    product_bytes: tuple[float, ...]
     entering_bytes: float
 
 
@@ -72,9 +72,9 @@ def head_of(trace: Trace) -> Head:
     behind = [e for e in np.flatnonzero(phase == BACKWARD).tolist() if ops[e].layer in layers]
     returned = tuple(e for e in behind if isinstance(ops[e].kind, Matmul) and ops[e].weights)
     backward = tuple(range(int(np.flatnonzero(phase == BACKWARD)[0]), behind[-1] + 1)) if behind else ()
-    made_bytes = tuple(ops[e].output.bytes / SMALL_BATCH for e in products)
+    product_bytes = tuple(ops[e].output.bytes / SMALL_BATCH for e in products)
     return Head(
-        forward, backward, tuple(products), returned, made_bytes, ops[products[0]].inputs[0].bytes / SMALL_BATCH
+        forward, backward, tuple(products), returned, product_bytes, ops[products[0]].inputs[0].bytes / SMALL_BATCH
     )
 
 
@@ -169,13 +169,13 @@ def _rounds(head: Head, ranks: int, batch: int, wires: Wires, phase: int) -> lis
     entries = head.forward if phase == FORWARD else head.backward
     begin = head.forward[0] + (0 if phase == FORWARD else ranks * len(head.forward))
     sent = wires.spread_seconds(batch * head.entering_bytes)
-    gathered = [wires.gather_seconds(batch * size) for size in head.made_bytes]
+    gathered = [wires.gather_seconds(batch * size) for size in head.product_bytes]
     messages: list[Message] = []
     for turn in range(ranks):
         start = begin + turn * len(entries)
         if phase == FORWARD:
             messages.append(Message(start - 1 if turn == 0 else start - len(entries), start, sent))
-            for entry, seconds in zip(head.made, gathered, strict=True):
+            for entry, seconds in zip(head.products, gathered, strict=True):
                 at = start + entries.index(entry)
                 messages.append(Message(at, at + 1, seconds))
         else:

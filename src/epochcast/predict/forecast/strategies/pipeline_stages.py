@@ -151,13 +151,13 @@ def _layer_of_segment(trace: Trace, cut: Segments) -> list[int | None]:
     forward = [place for place in trace.places.tolist() if base[place].phase is Phase.FORWARD]
     blocks = blocks_of({base[place].layer for place in forward})
     numbers: dict[str, int] = {}
-    found: list[int | None] = [None] * cut.count
+    block_of: list[int | None] = [None] * cut.count
     segment_of = cut.of_entry[trace.entries[forward]].tolist()
     for place, segment in zip(forward, segment_of, strict=True):
         block = blocks.get(base[place].layer)
-        if block is not None and found[segment] is None:
-            found[segment] = numbers.setdefault(block, len(numbers))
-    return found
+        if block is not None and block_of[segment] is None:
+            block_of[segment] = numbers.setdefault(block, len(numbers))
+    return block_of
 
 
 def _flops(trace: Trace, cut: Segments) -> list[float]:

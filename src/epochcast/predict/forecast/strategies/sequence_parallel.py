@@ -50,7 +50,7 @@ class _Scattering:
         shape = walk.trace.inputs[0].shape if walk.trace.inputs else ()
         self.tokens = shape[1] if len(shape) > 1 else 0
         self.new: list[_Entry] = []
-        self.made: dict[str, int] = {}  # by the name of a tensor: the place in the new step of the op that made it
+        self.maker: dict[str, int] = {}  # by the name of a tensor: the place in the new step of the op that made it
         self.gathered: dict[str, Tensor] = {}  # by the name of what was gathered, as long as it is current
         self.gathers: list[Message] = []
         self.scatters: list[Message] = []
@@ -89,7 +89,7 @@ class _Scattering:
         part = replace(shrunk, inputs=sides[0], outputs=sides[1], weights=sides[2])
         self.new.append(_Entry(part, (sizes[0], sizes[1], sizes[2]) if grown else None))
         for tensor in part.outputs:
-            self.made[tensor.name] = len(self.new) - 1
+            self.maker[tensor.name] = len(self.new) - 1
             self.gathered.pop(tensor.name, None)
 
     def _operand(
@@ -112,7 +112,7 @@ class _Scattering:
 
     def _gather(self, tensor: Tensor, growth: Growth, op: Op) -> Tensor:
         """The whole of a cut tensor, by an all-gather in front of the op."""
-        if tensor.name not in self.made:
+        if tensor.name not in self.maker:
             return tensor  # inputs of the step: every rank has them
         current = self.gathered.get(tensor.name)
         if current is None:
@@ -120,8 +120,8 @@ class _Scattering:
             current = replace(tensor, name=f"{tensor.name}@{GATHERED}{again}")
             cut, cut_growth = self._cut(tensor, growth)
             # In the backward pass it may begin with the op before: the data gradient does not need it.
-            begins = self.made[tensor.name] if op.phase is Phase.FORWARD else len(self.new) - 2
-            begins = max(begins, self.made[tensor.name])
+            begins = self.maker[tensor.name] if op.phase is Phase.FORWARD else len(self.new) - 2
+            begins = max(begins, self.maker[tensor.name])
             view = Op(f"{op.name}.gather", View(GATHERED), (cut,), (current,), (), op.phase, op.layer)
             self.new.append(_Entry(view, ((cut_growth,), (growth,), ())))
             self.gathers.append((begins, len(self.new), tensor.bytes / SMALL_BATCH))
@@ -134,8 +134,8 @@ class _Scattering:
         source = _partial(tensor)
         view = Op(f"{op.name}.scatter", View(SCATTERED), (source,), (cut,), (), op.phase, op.layer)
         self.new.append(_Entry(view, ((growth,), (cut_growth,), ()) if growth else None))
-        self.scatters.append((self.made.get(source.name, 0), len(self.new), tensor.bytes / SMALL_BATCH))
-        self.made[tensor.name] = len(self.new) - 1
+        self.scatters.append((self.maker.get(source.name, 0), len(self.new), tensor.bytes / SMALL_BATCH))
+        self.maker[tensor.name] = len(self.new) - 1
 
     def _cut(self, tensor: Tensor, growth: Growth) -> tuple[Tensor, Growth]:
         return cut_tokens(tensor, growth, (self.tokens,), self.degree)

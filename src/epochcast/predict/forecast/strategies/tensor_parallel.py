@@ -103,7 +103,7 @@ def walked(trace: Trace, degree: int) -> "TensorWalk":
 def _by_entry(trace: Trace, sums: Iterable[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
     """Sums between two ops as sums between entries of the columns; a view stands with the kernel before it."""
     entry = np.maximum(0, trace.entries).tolist()
-    return tuple((entry[made], max(entry[used], entry[made] + 1), size_bytes) for made, used, size_bytes in sums)
+    return tuple((entry[maker], max(entry[user], entry[maker] + 1), size_bytes) for maker, user, size_bytes in sums)
 
 
 def _check_heads(trace: Trace, degree: int) -> None:
