@@ -35,8 +35,18 @@ SYNCING = ("maskrcnn_resnet50_fpn",)
 # Fleets that ran the same configuration on many machines alike: one row of each, with the median of what they measured.
 FLEETS = ("lambda",)
 CONFIGURATION = (
-    "source", "device", "model", "batch_per_gpu", "precision", "framework", "framework_version", "optimizer", "mode",
-    "channels_last", "data", "input_shape",
+    "source",
+    "device",
+    "model",
+    "batch_per_gpu",
+    "precision",
+    "framework",
+    "framework_version",
+    "optimizer",
+    "mode",
+    "channels_last",
+    "data",
+    "input_shape",
 )
 
 

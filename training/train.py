@@ -164,9 +164,7 @@ def timed_maths(material: Material) -> set[tuple[str, str]]:
     return {(names[device], SUSTAINED[math]) for device, math in pairs.T.tolist()}
 
 
-def error_table(
-    material: Material, errors: LeftOut, shares: NDArray[np.float64], is_kernels: NDArray[np.bool_]
-) -> str:
+def error_table(material: Material, errors: LeftOut, shares: NDArray[np.float64], is_kernels: NDArray[np.bool_]) -> str:
     """Predicted over measured of every step by every split, with what identifies the step; without the measurement."""
     out = io.StringIO()
     add = csv.writer(out, lineterminator="\n").writerow

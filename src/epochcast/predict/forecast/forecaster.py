@@ -155,9 +155,7 @@ def forecast_job(
     )
 
 
-def _as_measured(
-    job: Job, placement: Placement, measured: MeasuredStep, session: Session
-) -> tuple[Placement, Session]:
+def _as_measured(job: Job, placement: Placement, measured: MeasuredStep, session: Session) -> tuple[Placement, Session]:
     """The place and the session in which the job takes as long on one GPU as was measured: with other kernels, or with
     another host where the forecast step waits for its launches.
     """

@@ -253,9 +253,7 @@ def with_input(step: StepForecast, feed: Feed) -> StepForecast:
     hidden = ((high - low) / max(step.seconds.high - step.seconds.low, 1e-30)) ** 2
     variances = {part: hidden * variance for part, variance in step.variances.items()}
     variances[INPUT] = (max(0.0, slow - quick) / 2 / mid) ** 2
-    return replace(
-        step, seconds=seconds, parts=replace(step.parts, exposed_input=exposed), variances=variances
-    )
+    return replace(step, seconds=seconds, parts=replace(step.parts, exposed_input=exposed), variances=variances)
 
 
 # ---- the queue ----------------------------------------------------------------------------------
