@@ -231,7 +231,7 @@ def in_callbacks() -> Iterator[Figure]:
 
     def lightning(file: Path) -> None:
         callback = callbacks.LightningTracking(to=file)
-        callback.run = callback.given.begin(total=many)
+        callback.run = callback.options.begin(total=many)
         for batch in range(many):
             callback.on_train_batch_start(nothing, nothing, nothing, batch)
             callback.on_train_batch_end(nothing, nothing, {"loss": 0.5}, nothing, batch)
