@@ -13,6 +13,7 @@ import argparse
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -195,6 +196,18 @@ def op_table(errors: LeftOut) -> str:
     return out.getvalue()
 
 
+def measured_toml(material: Material) -> str:
+    """How many steps were measured of each device."""
+    pieces = [_MEASURED_HEAD]
+    for name, steps in sorted(Counter(e.device.name for e in material.examples).items()):
+        pieces.append(f'[[device]]\nname = "{name}"\nsteps = {steps}\nsource = "studies/accuracy/left_out.csv"\n')
+    return "\n".join(pieces)
+
+
+_MEASURED_HEAD = """# Devices of which whole steps were measured, and how many: the rows of studies/accuracy/left_out.csv. A test compares.
+# Some have no row in profiles.toml: similar devices forecast what was left out of them better than a profile of their own.
+"""
+
 SPLITS = ("family", "device", "source")
 
 
@@ -227,6 +240,7 @@ def main() -> int:
     texts = {
         PACKAGE / "predict" / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(errors.members, material, fractions),
+        PACKAGE / "hardware" / "measured.toml": measured_toml(material),
         DOCS / "model-card.md": model_card(material, errors, spreads, without),
         ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, shares, is_kernels),
         ROOT / "studies" / "accuracy" / "left_out_ops.csv": op_table(errors),

@@ -91,7 +91,7 @@ GPU, FRAMEWORK, NETWORK = "gpu", "framework", "network"
 
 
 def exchange_range(mid: StepParts) -> tuple[float, float]:
-    """The step if the exchange between GPUs is as fast, or as slow, as it may be; a pipeline's bubble is the kernels'."""
+    """The step if the exchange is as fast, or as slow, as it may be; a pipeline's bubble is the kernels'."""
     below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
     return mid.total_seconds - below, mid.total_seconds + above
 

@@ -6,8 +6,10 @@ of which one part is most of the doubt can then say which single option helps.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import exp, hypot, log, sqrt
 
 from epochcast.base.record import Record
+from epochcast.predict.forecast.measured_step import AFTER_HIGH, AFTER_LOW
 from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK
 
 MEASURE = "--step-seconds"
@@ -32,6 +34,15 @@ class UncertainPart(Record):
     part: str
     share: float
     narrow_by: str
+
+
+def narrowed_width(width: float, parts: tuple[UncertainPart, ...]) -> float:
+    """high ÷ low of a step after one of its steps was measured: what that leaves uncertain, and the parts it does not
+    narrow.
+    """
+    others = sum(part.share for part in parts if part.narrow_by != MEASURE)
+    after = log(AFTER_HIGH / AFTER_LOW) / 2
+    return exp(2 * hypot(log(width) / 2 * sqrt(others), after))
 
 
 def uncertain_parts(variances: Mapping[str, float]) -> tuple[UncertainPart, ...]:

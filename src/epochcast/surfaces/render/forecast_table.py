@@ -8,6 +8,7 @@ from rich.text import Text
 from epochcast.predict.forecast.device_doubts import UNMEASURED
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.step_explain import Share, by_class, by_layer
+from epochcast.predict.forecast.uncertainty import MEASURE, narrowed_width
 from epochcast.surfaces.render.answer_header import assumed, header, place
 from epochcast.surfaces.render.memory_table import remedies, verdict_text
 from epochcast.surfaces.render.notes_view import Notes
@@ -37,6 +38,7 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
     pieces: list[RenderableType] = [summary, parts, *assumed(answer)]
     pieces.append(Text(f"based on: {_cost_models(answer)}", style="dim"))
+    pieces += [Text(f"range {line}", style="dim") for line in _range(answer)]
     if explain:
         layers = by_layer(answer)
         layers_text = f"the {MOST_LAYERS} heaviest layers of {len(layers)}" if len(layers) > MOST_LAYERS else "layers"
@@ -51,6 +53,35 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         pieces.append(Text("unknown ops, costed by their bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
     pieces.append(Notes(answer.warnings))
     return Group(*pieces)
+
+
+_UNCERTAIN = {
+    "gpu": "the GPU",
+    "framework": "the framework",
+    "network": "this network's kernels",
+    "host": "the host",
+    "communication": "communication",
+    "input": "data loading",
+}
+# Intervals narrower than this are good enough to decide by; less of an interval is not worth a word.
+WIDE, LEAST_SHARE = 1.3, 0.05
+
+
+def _range(answer: Forecast) -> Iterable[str]:
+    """How wide the interval of the step is, what from, and what would narrow it."""
+    step, parts = answer.step_seconds, answer.uncertainty
+    if not parts or not step.low > 0:
+        return
+    width = step.high / step.low
+    shares = ", ".join(f"{part.share:.0%} from {_UNCERTAIN[part.part]}" for part in parts if part.share >= LEAST_SHARE)
+    narrowed = narrowed_width(width, parts)
+    advice = ""
+    if parts[0].narrow_by == MEASURE and narrowed < width / 1.1:
+        batch = answer.batch_per_gpu
+        advice = f"; one measured step narrows it to {narrowed:.1f}×: {MEASURE} SECONDS@{batch}"
+    elif parts[0].narrow_by != MEASURE and width > WIDE:
+        advice = f"; {parts[0].narrow_by} narrows it"
+    yield f"{width:.1f}×: {shares}{advice}"
 
 
 def _cost_models(answer: Forecast) -> str:

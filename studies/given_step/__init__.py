@@ -1,0 +1,1 @@
+"""One measured step given: how far it carries to other batches."""
