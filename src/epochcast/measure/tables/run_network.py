@@ -83,7 +83,7 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     if source in FRAMEWORKS:
         detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
         return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
-    if size is None and source in names["needs_input"]:
+    if size is None and source in names["needs_input"] and model not in entries:
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden") and not _is_hugging_face(row, model):
         return NamedNetwork(_decoder(row), size, _length(size), is_sized=True)
@@ -189,7 +189,7 @@ def _row_size(row: Row, batch_per_gpu: float) -> Shape | None:
     """The shape of a sample from `input_shape`, else from `sequence_length`."""
     size = read_size(text(row, "input_shape"))
     if size is None:
-        length = count(row, "sequence_length")
+        length = count(row, "sequence_length") or longest_sample(row)
         return (length,) if length else None
     unit = text(row, "unit")
     if unit.casefold().startswith(("image", "img")):
@@ -199,18 +199,26 @@ def _row_size(row: Row, batch_per_gpu: float) -> Shape | None:
     return _batch_shape(size, batch_per_gpu)
 
 
+def longest_sample(row: Row) -> int | None:
+    """The maximum of a row that says no other length of its texts: seq<=512, "max 2048 (alpaca)"."""
+    words = text(row, "input_shape").casefold()
+    match = re.match(r"(?:seq ?<= ?|max )(\d+)\b", words)
+    is_only = match is not None and read_size(words) is None and count(row, "sequence_length") is None
+    return int(match[1]) if match is not None and is_only else None
+
+
 def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:
     return mean_shape(size[1:2], size[2], max(1, int(batch_per_gpu))) if size == RESIZED else size
 
 
 def read_size(words: str) -> Shape | None:
     """3x224x224, 512x512 px, seq512 or 512 tokens, "mean 210, max 768"; what stands in brackets behind does not count.
-    None for other texts, such as 3x(320..608), and for a mere maximum, unless texts are cut at it.
+    None for other texts, such as 3x(320..608), and for a mere maximum.
     """
     plain = re.sub(r"\s+\([^)]*\)$", "", words.strip().casefold()).removesuffix(" px")
     if re.fullmatch(r"\d+(x\d+)*", plain):
         return parse_shape(plain)
-    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens|mean (\d+)\b.*|max (\d+), mostly cut", plain)
+    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens|mean (\d+)\b.*", plain)
     return (int(next(filter(None, tokens.groups()))),) if tokens else None
 
 
@@ -240,7 +248,7 @@ def _counted(row: Row, samples: float, network: NamedNetwork) -> float:
     unit = named_unit(text(row, "unit") or "samples")
     if unit == "steps":
         return 1.0
-    counted = number(row, "global_batch") or samples * network.batch_units
+    counted = number(row, "global_batch") or samples * network.batch_units * (count(row, "grad_accum") or 1)
     if unit == "samples":
         return counted
     is_known = network.tokens is not None and (unit == "tokens" or network.parameters is not None)

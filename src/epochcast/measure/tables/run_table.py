@@ -32,6 +32,7 @@ from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
     family_of,
+    longest_sample,
     model_names,
     named_network,
     step_seconds,
@@ -147,6 +148,9 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
         notes.append(optimizer.note)
     if text(row, "framework") and named_framework(text(row, "framework")) is None:
         notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
+    longest = longest_sample(row)
+    if longest is not None and network.input_shape == (longest,):
+        notes.append("only the maximum length of the texts is given: all are taken as that long")
     precision = _precision(row, device)
     tuning = run_tuning(row, network, precision.quantisation)
     notes += [*tuning.notes, *compiler_notes(row)]
