@@ -69,7 +69,11 @@ def test_qlora_keeps_the_base_in_four_bits_and_adapts_every_linear_layer() -> No
     ("quantisation", "four_bit", "note"),
     [
         (Quantisation(4, "nf4 (bitsandbytes)"), True, ()),
-        (Quantisation(4, "int4 (GPTQ)"), True, ("a base quantised as int4 (GPTQ) is answered as 4 bits of bitsandbytes",)),
+        (
+            Quantisation(4, "int4 (GPTQ)"),
+            True,
+            ("a base quantised as int4 (GPTQ) is answered as 4 bits of bitsandbytes",),
+        ),
         (Quantisation(8, "fp8-torchao"), False, ("a base quantised as fp8-torchao is answered as not quantised",)),
     ],
 )

@@ -7,8 +7,8 @@
     interval score = ln(high/low) + 2/α · (ln(low/measured) if below, ln(measured/high) if above)      the mean
 
 Errors and coverage are fractions, none is a percentage. The interval score (Winkler 1972; Gneiting and Raftery 2007) is
-that of the logarithm of the time, so that short and long rows count alike: smaller is better, and an interval is neither
-rewarded for being wide nor for missing. 1 − α is what intervals are calibrated to. Without rows all are None.
+that of the logarithm of the time, so that short and long rows count alike. Smaller is better: an interval is rewarded
+neither for being wide nor for missing. 1 − α is what intervals are calibrated to. Without rows all are None.
 """
 
 from collections.abc import Sequence

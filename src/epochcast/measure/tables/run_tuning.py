@@ -67,7 +67,9 @@ def run_tuning(row: Row, network: NamedNetwork, quantisation: Quantisation | Non
         options = _by_rates(row, network)
         if quantisation is None:
             return RunTuning(options)
-        return RunTuning(options, (f"a base quantised as {quantisation.words} without LoRA is answered as not quantised",))
+        return RunTuning(
+            options, (f"a base quantised as {quantisation.words} without LoRA is answered as not quantised",)
+        )
     if quantisation is None and "qlora" in words:
         quantisation = Quantisation(FOUR, "qlora")
     notes = [*_adapter_note(row), *_base_note(quantisation)]

@@ -58,8 +58,8 @@ def _is_one_kind(dtypes: set[Any]) -> bool:
 
 
 def with_known_columns(frame: "DataFrame") -> "DataFrame":
-    """The table with its columns by our names: batch_size → batch_per_gpu. Of a table of runs only those that are in the
-    list are renamed; of one that is none as it is all: Model → model.
+    """The table with its columns by our names: batch_size → batch_per_gpu. In a table of runs only listed columns are
+    renamed; in one that is of no kind as it is all are: Model → model.
     """
     try:
         kind, is_known = kind_of(frame.columns), True
