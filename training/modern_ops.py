@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
-from training.op_parts import Array, Direction, Formats, Indices, OwnedColumns, joined, numbers, ops_of
+from epochcast.measure.evaluate.op_table import Formats
+from training.op_parts import Array, Direction, Indices, OwnedColumns, joined, numbers, ops_of
 
 _INDEX_BYTES = 8.0  # places of tokens are int64, as in the graph
 

@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.describe.graph.math_modes import op_math_index
 from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, COLUMN_NAMES, PHASES, Columns
-from epochcast.errors import BadInput
+from epochcast.measure.evaluate.op_table import Formats
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -35,53 +34,6 @@ class Direction(Enum):
         """Of the phase in PHASES and of the gradient among gradients."""
         phase, gradient = self.value
         return PHASES.index(phase), tuple(Gradient).index(gradient)
-
-
-# dtype: math, bytes of an element as features see it, bytes of an operand in memory, bytes of a result.
-# Narrow products give bfloat16; four bits count as a byte with their scales, as in `describe.graph.tensor`.
-_FORMATS: dict[str, tuple[str, float, float, float]] = {
-    "fp32": ("fp32", 4, 4, 4),
-    "tf32": ("tf32", 4, 4, 4),
-    "fp16": ("fp16", 2, 2, 2),
-    "bf16": ("bf16", 2, 2, 2),
-    "fp8": ("fp8", 1, 1, 2),
-    "nvfp4": ("fp4", 0.5, 1, 2),
-}
-_ALIASES = {
-    "float32": "fp32",
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "fp8_e4m3": "fp8",
-    "mxfp8": "fp8",
-}
-DTYPES = (*_FORMATS, *_ALIASES)
-"""Every name of a format that a table may use."""
-
-
-@dataclass(frozen=True)
-class Formats:
-    """The number formats of rows: math of their products, and bytes of an element, an operand and a result."""
-
-    math: Indices
-    element_bytes: Array
-    operand_bytes: Array
-    result_bytes: Array
-
-    @classmethod
-    def of(cls, dtypes: pl.Series) -> "Formats":
-        """By the names in a table."""
-        unknown = set(dtypes.unique().to_list()) - set(DTYPES)
-        if unknown:
-            raise BadInput(f"no rule for dtypes {sorted(map(str, unknown))}; known: {', '.join(DTYPES)}")
-        names, index = np.unique(dtypes.to_numpy().astype(str), return_inverse=True)
-        rows = [_FORMATS[_ALIASES.get(name, name)] for name in names]
-        math = np.array([op_math_index(row[0]) for row in rows], dtype=np.int64)
-        sizes = np.array([row[1:] for row in rows], dtype=np.float64).reshape(-1, 3)
-        return cls(math[index], *sizes[index].T)
-
-    def at(self, rows: Indices) -> "Formats":
-        """Those of some rows."""
-        return Formats(self.math[rows], self.element_bytes[rows], self.operand_bytes[rows], self.result_bytes[rows])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from epochcast.measure.tables.row_names import (
     listed,
     named_framework,
     named_optimizer,
-    named_precision,
     named_task,
     named_unit,
     row_names,
@@ -126,23 +125,6 @@ def test_a_rate_of_each_gpu_says_so() -> None:
 def test_a_unit_that_is_none_is_refused_with_the_known_ones() -> None:
     with pytest.raises(BadInput, match=r"the throughput counts furlongs; known: .*tokens"):
         named_unit("furlongs")
-
-
-@pytest.mark.parametrize(
-    ("source", "words", "name"),
-    [
-        ("", "fp16(pure half)", "fp16"),
-        ("", "fp16 (paddle O2)", "amp_fp16"),
-        ("", "bf16-true", "bf16"),
-        ("", "bf16-mixed", "amp_bf16"),
-        ("", "mixed_float16", "amp_fp16"),
-        ("", "AMP", "amp_fp16"),
-        ("", "fp16", "fp16"),
-        ("lambda_tensorflow", "fp16", "amp_fp16"),
-    ],
-)
-def test_a_precision_by_another_name(source: str, words: str, name: str) -> None:
-    assert named_precision(source, words) == name
 
 
 def test_tasks_qualities_trainers_and_compilers() -> None:

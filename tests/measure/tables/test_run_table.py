@@ -76,7 +76,6 @@ def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
         ({"batch_per_gpu": 0.25}, "less than one sample per GPU: batch_per_gpu is 0.25"),
         ({"device": "abacus"}, "no device called 'abacus'; nothing near"),
         ({"source": "litgpt"}, "resnet50: the row does not say how many tokens a sample has"),
-        ({"precision": "bf16-true quant=bnb.nf4"}, "weights in 4 bits are not modelled: bf16-true quant=bnb.nf4"),
         ({"source": "detectron2"}, "resnet50: cannot read image sizes from ''"),
         (
             {"unit": "tokens", "step_seconds": None, "samples_per_second": 9.0},
@@ -354,3 +353,36 @@ def test_a_split_that_the_row_does_not_say_is_refused() -> None:
 def test_other_peoples_tables_are_read(data: Path, table: str, least: int) -> None:
     runs, _ = read_runs(pl.read_parquet(data / f"{table}.parquet").to_dicts())
     assert len(runs) >= least
+
+
+def test_a_maximum_is_the_length_of_texts_where_nothing_else_is_said() -> None:
+    cells = {**ROW, "model": "gpt2", "input_shape": "seq<=256", "batch_per_gpu": 4}
+    (run,), _ = read_runs([cells])
+    assert run.input_shape == (256,)
+    assert run.notes == ("only the maximum length of the texts is given: all are taken as that long",)
+    (other,), _ = read_runs([{**cells, "sequence_length": 100}])
+    assert (other.input_shape, other.notes) == ((100,), ())
+
+
+def test_a_rate_counts_the_samples_of_all_accumulated_passes() -> None:
+    cells = {**ROW, "step_seconds": None, "samples_per_second": 8.0, "batch_per_gpu": 2, "grad_accum": 16}
+    (run,), _ = read_runs([cells])
+    assert (run.step_seconds, run.job.accumulate) == (4.0, 16)
+
+
+def test_a_picture_is_a_latent_for_a_network_of_latents() -> None:
+    cells = {**ROW, "model": "stable-diffusion-v2-base", "input_shape": "512x512 px (training data)"}
+    (run,), _ = read_runs([cells])
+    assert (run.reference, run.input_shape) == ("sd21_unet", (4, 64, 64))
+
+
+def test_hugging_face_runs_its_own_module_of_a_model_known_by_name() -> None:
+    sizes = {"layers": 32, "hidden": 4096, "heads": 32, "vocab": 32000, "sequence_length": 512}
+    (own,), _ = read_runs([{**ROW, **sizes, "model": "mistral-7b", "framework": "pytorch+transformers+trl"}])
+    (sized,), _ = read_runs([{**ROW, **sizes, "model": "mistral-7b", "framework": "nanotron"}])
+    assert own.reference == "mistral_7b" and sized.reference.startswith("decoder:layers=32,")
+
+
+def test_a_compiler_that_is_not_known_is_answered_as_the_nearest() -> None:
+    (run,), _ = read_runs([{**ROW, "compiled": "triton"}])
+    assert (run.job.compile, run.notes) == ("inductor", ("compiled by triton is answered as inductor",))

@@ -31,6 +31,8 @@ def test_json_is_the_contract(command: Command, table: Path) -> None:
         "p90_ape",
         "rmse_seconds",
         "coverage",
+        "width",
+        "interval_score",
         "refusals",
         "notes",
         "groups",

@@ -1,4 +1,4 @@
-"""Forecasts against measurements: errors and interval coverage, overall and by group.
+"""Forecasts against measurements: errors, and coverage and width of intervals, overall and by group.
 
 A table of measured runs, single ops or single layers is recognised by its columns (`table.TABLE_COLUMNS`). Every row is
 forecast as a user's job would be. A row that cannot be forecast is a failure with a reason, and is counted. Errors are
@@ -17,6 +17,7 @@ from epochcast.base.frames import as_pandas
 from epochcast.base.record import Record, paths, record_fields
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.evaluate.op_layouts import with_op_columns
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.refusals import RefusedRows, refusals
 from epochcast.measure.evaluate.scored_rows import LABELS, SECONDS, ScoredRows, by_column, scored
@@ -174,7 +175,7 @@ def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
     """The table piece by piece, its columns by our names."""
     pieces = chunks_of(table) if isinstance(table, str | Path) else _slices(table)
     for piece in pieces:
-        yield with_known_columns(piece)
+        yield with_known_columns(with_op_columns(piece))
 
 
 def _slices(frame: "DataFrame") -> "Iterator[DataFrame]":

@@ -14,7 +14,7 @@ import polars as pl
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.measure.evaluate.op_table import FAMILIES, op_columns, op_setting
+from epochcast.measure.evaluate.op_table import DTYPES, FAMILIES, op_columns, op_setting
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.scores import Array
 from epochcast.measure.tables.row_errors import FailedRow, InvalidCell
@@ -24,11 +24,12 @@ from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.cost.cost_models import Shipped
 from epochcast.predict.cost.launch import launch_seconds
 from epochcast.predict.cost.learned import Learned, load_learned
-from epochcast.predict.cost.software_setting import SoftwareSetting
 
 SIZES = (
     "batch", "m", "n", "k", "hidden", "timesteps", "in_channels", "out_channels", "in_height", "in_width",
-    "kernel_height", "kernel_width", "stride_height", "stride_width", "pad_height", "pad_width",
+    "kernel_height", "kernel_width", "stride_height", "stride_width", "pad_height", "pad_width", "groups",
+    "dilation_height", "dilation_width", "query_length", "key_length", "heads", "kv_heads", "head_dim", "head_dim_v",
+    "window",
 )  # fmt: skip
 TEXTS = ("device", "source", "family", "op", "phase", "dtype")
 # Rows costed at once, to bound the memory for their features.
@@ -38,6 +39,8 @@ CHUNK = 20_000
 # The least time of a single call from Python, by family: the host's share. Medians over devices of the
 # 1 % quantile of NeuSight's tables (MIT).
 CALL_SECONDS = {"elementwise": 2.6e-5, "softmax": 3.3e-5, "layernorm": 4.6e-5, "matmul": 3.4e-5, "conv": 3.4e-5}
+# Tables that time kernels on the device, without the host's share.
+KERNEL_SOURCES = frozenset({"aiconfigurator", "miopen", "xla_perf_table", "cudnn_frontend"})
 # How sharp the change from the host's share to the kernel's is.
 FLOOR_POWER = 3.0
 # Kernels shorter than this many calls did not set the quantiles of ops (`fit.quantiles`); how their rows scatter:
@@ -64,7 +67,7 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
             for chunk in rows.iter_slices(CHUNK):
                 row_indices = chunk["_row_index"].to_numpy()
                 devices.update(dict.fromkeys(row_indices.tolist(), device.name))
-                _fill(chunk, row_indices, device, op_setting(source), cost_model, (low, mid, high), failures.append)
+                _fill(chunk, row_indices, device, str(source or ""), cost_model, (low, mid, high), failures.append)
                 done += len(chunk)
                 report(done, len(frame))
         except EpochcastError as error:
@@ -83,7 +86,7 @@ def _fill(
     rows: pl.DataFrame,
     row_indices: np.ndarray[tuple[int], np.dtype[np.uint32]],
     device: Device,
-    setting: SoftwareSetting,
+    source: str,
     cost_model: CostModel,
     ends: tuple[Array, Array, Array],
     add_failure: Callable[[FailedRow], None],
@@ -96,11 +99,14 @@ def _fill(
     is_good = np.array([error is None for error in errors])
     if not is_good.any():
         return
+    setting = op_setting(source)
     columns = op_columns(rows.filter(pl.Series(is_good)))
     costs = cost_model.costs(columns, device, setting)
     floor = np.array([CALL_SECONDS.get(str(f), launch_seconds(device)) for f in rows["family"]])[is_good]
     if setting == op_setting("deepbench"):  # called from C++
         floor[:] = launch_seconds(device)
+    elif source in KERNEL_SOURCES:
+        floor[:] = 0.0
     seconds = (costs.mid**FLOOR_POWER + floor**FLOOR_POWER) ** (1 / FLOOR_POWER)
     below, above = costs.low / costs.mid, costs.high / costs.mid
     if _is_learned(cost_model):  # single ops vary more than steps, in which errors cancel
@@ -128,6 +134,8 @@ def _error(row: tuple[object, ...]) -> EpochcastError | None:
         return BadInput(f"no rule for op family {family!r}; known: {', '.join(FAMILIES)}")
     if phase not in PHASES:
         return BadInput(f"no rule for phase {phase!r}; known: {', '.join(PHASES)}")
+    if phase == "backward_both" and family not in BOTH_GRADIENTS:
+        return BadInput(f"no rule for all gradients at once of op family {family!r}")
     if dtype not in DTYPES:
         return BadInput(f"no rule for dtype {dtype!r}; known: {', '.join(DTYPES)}")
     if not isinstance(seconds, int | float) or not seconds > 0:
@@ -135,5 +143,6 @@ def _error(row: tuple[object, ...]) -> EpochcastError | None:
     return None
 
 
+BOTH_GRADIENTS = ("rnn", "attention")
+"""Families whose gradients of all operands one row times."""
 PHASES = ("forward", "backward_data", "backward_weights", "backward_both")
-DTYPES = ("float32", "float16")

@@ -129,11 +129,9 @@ RULES: Mapping[type[errors.EpochcastError], RefusalRule] = {
     row_errors.UnknownNetworkSize: RefusalRule("the size of the network is not known", _NAME_IT),
     row_errors.UnknownBatchUnit: RefusalRule("a batch in a unit that is not known"),
     row_errors.SparseGradients: RefusalRule("sparse gradients of embedding tables are not modelled"),
-    row_errors.FourBitWeights: RefusalRule("weights in four bits are not modelled in tables"),
     row_errors.NoSingleGpuRow: RefusalRule(
         "no single-GPU row to go by", "add the row of one GPU with the same system, model, batch and precision"
     ),
-    row_errors.UnknownLora: RefusalRule("a LoRA of unknown size"),
     row_errors.OtherProfileDevice: RefusalRule(
         "a device that the profile is not of", "leave the profile out, or leave these rows out"
     ),

@@ -3,8 +3,12 @@
     APE = |predicted − measured| / measured      MAPE its mean, beside it the median and the 90th percentile
     RMSE = √mean (predicted − measured)²         in seconds, so long rows dominate it
     coverage = fraction of measured values inside low … high
+    width = high / low                           the median over rows
+    interval score = ln(high/low) + 2/α · (ln(low/measured) if below, ln(measured/high) if above)      the mean
 
-All are fractions, none is a percentage. Without rows all are None.
+Errors and coverage are fractions, none is a percentage. The interval score (Winkler 1972; Gneiting and Raftery 2007) is
+that of the logarithm of the time, so that short and long rows count alike. Smaller is better: an interval is rewarded
+neither for being wide nor for missing. 1 − α is what intervals are calibrated to. Without rows all are None.
 """
 
 from collections.abc import Sequence
@@ -15,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.base.record import Record
+from epochcast.interval import COVERAGE
 
 if TYPE_CHECKING:
     from polars import LazyFrame
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SEPARATOR = " / "
+MISS_COST = 2 / (1 - COVERAGE)
+"""What a value outside its interval costs in the interval score, per unit of its distance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Scores(Record):
     p90_ape: float | None
     rmse_seconds: float | None
     coverage: float | None
+    width: float | None
+    interval_score: float | None
 
 
 def absolute_percentage_errors(measured: Array, predicted: Array) -> Array:
@@ -45,13 +54,21 @@ def absolute_percentage_errors(measured: Array, predicted: Array) -> Array:
 def scores(measured: Array, low: Array, mid: Array, high: Array, failed: int = 0) -> Scores:
     """The figures of rows that were all forecast."""
     if not len(measured):
-        return Scores(0, failed, None, None, None, None, None)
+        return Scores(0, failed, *(None,) * 7)
     coverage = float(np.mean((low <= measured) & (measured <= high)))
     errors = absolute_percentage_errors(measured, mid)
     mean = float(errors.mean())
     median, p90 = (float(value) for value in np.quantile(errors, (0.5, 0.9), overwrite_input=True))
     rmse_seconds = float(np.sqrt(np.mean((mid - measured) ** 2)))
-    return Scores(len(measured), failed, mean, median, p90, rmse_seconds, coverage)
+    width = float(np.median(high / low))
+    score = float(interval_scores(measured, low, high).mean())
+    return Scores(len(measured), failed, mean, median, p90, rmse_seconds, coverage, width, score)
+
+
+def interval_scores(measured: Array, low: Array, high: Array) -> Array:
+    """Winkler's score of every interval, of the logarithms."""
+    below, above = np.maximum(np.log(low / measured), 0), np.maximum(np.log(measured / high), 0)
+    return np.log(high / low) + MISS_COST * (below + above)
 
 
 def grouped_scores(rows: "LazyFrame", keys: Sequence[str]) -> dict[str, Scores]:
@@ -75,6 +92,8 @@ def grouped_scores(rows: "LazyFrame", keys: Sequence[str]) -> dict[str, Scores]:
             ((mid - measured).abs() / measured).alias("error"),
             ((mid - measured) ** 2).alias("square"),
             ((low <= measured) & (measured <= high)).alias("inside"),
+            (high / low).alias("width"),
+            ((low / measured).log().clip(0) + (measured / high).log().clip(0)).alias("missed"),
         )
         .with_columns(pl.col(words).cast(pl.Categorical))
         .group_by(keys, maintain_order=True)
@@ -86,6 +105,8 @@ def grouped_scores(rows: "LazyFrame", keys: Sequence[str]) -> dict[str, Scores]:
             pl.col("error").filter("forecast").quantile(0.9, "linear").alias("p90_ape"),
             pl.col("square").filter("forecast").mean().sqrt().alias("rmse_seconds"),
             pl.col("inside").filter("forecast").mean().alias("coverage"),
+            pl.col("width").filter("forecast").median(),
+            (pl.col("width").log() + MISS_COST * pl.col("missed")).filter("forecast").mean().alias("interval_score"),
         )
         .collect()
     )

@@ -117,19 +117,11 @@ class SparseGradients(BadInput):
     """A network trained with sparse gradients of its embedding tables."""
 
 
-class FourBitWeights(BadInput):
-    """Weights stored in four bits."""
-
-
 class NoSingleGpuRow(BadInput):
     """A run on several GPUs without a measured run on one."""
 
     def __init__(self) -> None:
         super().__init__("no single-GPU row of the same system, model, batch per GPU and precision")
-
-
-class UnknownLora(BadInput):
-    """A LoRA whose rank and layers the row does not say."""
 
 
 class OtherProfileDevice(BadInput):

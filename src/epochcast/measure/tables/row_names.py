@@ -68,14 +68,6 @@ def _held_optimizer(key: str) -> str | None:
     return max(held, key=len, default=None)
 
 
-def named_precision(source: str, words: str) -> str:
-    """The precision by our name; a word that is not listed is left to whoever knows precisions."""
-    by_words: Mapping[str, str] = row_names()["source_precision"].get(source, {})
-    if words in by_words:
-        return by_words[words]
-    return listed("precision", words) or words
-
-
 def named_framework(words: str) -> str | None:
     """`pytorch` or `tensorflow`: the first word of the list that the text holds; None where it holds none."""
     lower, key = words.casefold(), _key(words)

@@ -9,6 +9,7 @@ a name, or a table with these keys:
     inputs              shapes by the batch, for a benchmark that changed its sizes
     tokens              of a sample, in a throughput of tokens; `batch_in_tokens`: the batch counts them, too
     aux                 false: without auxiliary heads
+    latent              the network works on latents: a picture of the row's size has so many pixels per side of one
 """
 
 import re
@@ -19,6 +20,7 @@ from importlib.resources import files
 from typing import Any
 
 from epochcast.base.caching import remembered
+from epochcast.describe.capture.hub import is_hub_id
 from epochcast.describe.capture.model_reference import SIZES, ModelReference
 from epochcast.describe.capture.zoo import ZOO
 from epochcast.describe.capture.zoo.sized import decoder_reference
@@ -34,7 +36,7 @@ from epochcast.measure.tables.row_errors import (
     UnknownImageSize,
     UnknownSampleLength,
 )
-from epochcast.measure.tables.row_names import is_per_gpu, named_task, named_unit, row_names
+from epochcast.measure.tables.row_names import is_per_gpu, is_trainer, named_task, named_unit, row_names
 from epochcast.units import parse_shape, parse_uneven
 
 Shape = tuple[int, ...]
@@ -81,9 +83,9 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     if source in FRAMEWORKS:
         detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
         return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
-    if size is None and source in names["needs_input"]:
+    if size is None and source in names["needs_input"] and model not in entries:
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
-    if model not in ZOO and count(row, "layers") and count(row, "hidden"):
+    if model not in ZOO and count(row, "layers") and count(row, "hidden") and not _is_hugging_face(row, model):
         return NamedNetwork(_decoder(row), size, _length(size), is_sized=True)
     entry = entries.get(model) or _entry(model)
     if entry is None:
@@ -94,6 +96,12 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
+
+
+def _is_hugging_face(row: Row, model: str) -> bool:
+    """Whether the row runs Hugging Face's own module of a model that is known by name."""
+    is_known = reference_of(model) in ZOO or is_hub_id(model)
+    return is_known and is_trainer("hugging_face", text(row, "framework"))
 
 
 def _entry(model: str) -> Any:
@@ -138,6 +146,8 @@ def _from_entry(
     entry: Mapping[str, Any], row: Row, model: str, size: Shape | None, batch_per_gpu: float
 ) -> NamedNetwork:
     task = named_task(text(row, "task"))
+    if size and "latent" in entry:
+        size = _latent(size, int(entry["latent"]))
     shape = size or _default_size(entry, task, model, batch_per_gpu)
     reference = str(entry["model"] if size else entry.get("unshaped", entry["model"]))
     reference = str(entry.get("heads", {}).get(task, reference))
@@ -149,6 +159,11 @@ def _from_entry(
         float(entry["tokens"]) if entry.get("batch_in_tokens") else 1,
         aux=bool(entry.get("aux", True)),
     )
+
+
+def _latent(size: Shape, pixels: int) -> Shape:
+    """The shape of the latent of a picture, 3x512x512 → 4x64x64; a shape of four channels is one already."""
+    return size if len(size) != 3 or size[0] != 3 else (4, size[1] // pixels, size[2] // pixels)
 
 
 def _default_size(entry: Mapping[str, Any], task: str | None, model: str, batch_per_gpu: float) -> Shape | None:
@@ -174,7 +189,7 @@ def _row_size(row: Row, batch_per_gpu: float) -> Shape | None:
     """The shape of a sample from `input_shape`, else from `sequence_length`."""
     size = read_size(text(row, "input_shape"))
     if size is None:
-        length = count(row, "sequence_length")
+        length = count(row, "sequence_length") or longest_sample(row)
         return (length,) if length else None
     unit = text(row, "unit")
     if unit.casefold().startswith(("image", "img")):
@@ -184,16 +199,27 @@ def _row_size(row: Row, batch_per_gpu: float) -> Shape | None:
     return _batch_shape(size, batch_per_gpu)
 
 
+def longest_sample(row: Row) -> int | None:
+    """The maximum of a row that says no other length of its texts: seq<=512, "max 2048 (alpaca)"."""
+    words = text(row, "input_shape").casefold()
+    match = re.match(r"(?:seq ?<= ?|max )(\d+)\b", words)
+    is_only = match is not None and read_size(words) is None and count(row, "sequence_length") is None
+    return int(match[1]) if match is not None and is_only else None
+
+
 def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:
     return mean_shape(size[1:2], size[2], max(1, int(batch_per_gpu))) if size == RESIZED else size
 
 
 def read_size(words: str) -> Shape | None:
-    """3x224x224, seq512 or 512 tokens; None for other texts, such as 3x(320..608)."""
-    if re.fullmatch(r"\d+(x\d+)*", words):
-        return parse_shape(words)
-    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens", words.casefold())
-    return (int(tokens[1] or tokens[2]),) if tokens else None
+    """3x224x224, 512x512 px, seq512 or 512 tokens, "mean 210, max 768"; what stands in brackets behind does not count.
+    None for other texts, such as 3x(320..608), and for a mere maximum.
+    """
+    plain = re.sub(r"\s+\([^)]*\)$", "", words.strip().casefold()).removesuffix(" px")
+    if re.fullmatch(r"\d+(x\d+)*", plain):
+        return parse_shape(plain)
+    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens|mean (\d+)\b.*", plain)
+    return (int(next(filter(None, tokens.groups()))),) if tokens else None
 
 
 def uneven_of(words: str) -> float:
@@ -222,7 +248,7 @@ def _counted(row: Row, samples: float, network: NamedNetwork) -> float:
     unit = named_unit(text(row, "unit") or "samples")
     if unit == "steps":
         return 1.0
-    counted = number(row, "global_batch") or samples * network.batch_units
+    counted = number(row, "global_batch") or samples * network.batch_units * (count(row, "grad_accum") or 1)
     if unit == "samples":
         return counted
     is_known = network.tokens is not None and (unit == "tokens" or network.parameters is not None)

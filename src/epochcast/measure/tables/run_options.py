@@ -11,7 +11,7 @@ from typing import Any
 from epochcast.describe.graph.compilers import EAGER, find_compiler
 from epochcast.describe.graph.recipe import SELECTIVE
 from epochcast.measure.tables.cells import Row, count, text
-from epochcast.measure.tables.row_names import compiles, is_trainer
+from epochcast.measure.tables.row_names import compiles, is_trainer, listed
 from epochcast.predict.cost.hosts import hooks
 
 SUBMISSION = "mixed (submission-specific)"
@@ -50,7 +50,14 @@ def run_compiler(row: Row, framework: str) -> str:
         return "vendor" if stated is None and row.get("precision") == SUBMISSION else EAGER
     if word in _YES:
         return "xla" if framework == "tensorflow" else "inductor"
-    return find_compiler(word)
+    return find_compiler(listed("nearest_compiler", word) or word)
+
+
+def compiler_notes(row: Row) -> list[str]:
+    """What was assumed of a compiler that nobody here knows."""
+    word = text(row, "compiled")
+    name = listed("nearest_compiler", word) if word else None
+    return [f"compiled by {word} is answered as {name}"] if name else []
 
 
 def run_hook_seconds(row: Row) -> float:

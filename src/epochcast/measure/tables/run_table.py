@@ -6,7 +6,7 @@ models. A cell that cannot be used costs its row. Rows whose `quality` is doubtf
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from epochcast.base.name_matching import plain
@@ -18,27 +18,28 @@ from epochcast.errors import CodeNotAllowed, EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.measure.tables.cells import Row, count, flag, needed, number, text
-from epochcast.measure.tables.row_errors import DoubtfulRow, FailedRow, FourBitWeights, LessThanOneSample, MissingCell
+from epochcast.measure.tables.precision_words import NamedPrecision, named_precision
+from epochcast.measure.tables.row_errors import DoubtfulRow, FailedRow, LessThanOneSample, MissingCell
 from epochcast.measure.tables.row_names import (
     NamedOptimizer,
     is_good,
     is_trainer,
     named_framework,
     named_optimizer,
-    named_precision,
 )
 from epochcast.measure.tables.run_layout import RunLayout, run_layout
 from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
     family_of,
+    longest_sample,
     model_names,
     named_network,
     step_seconds,
     uneven_of,
 )
-from epochcast.measure.tables.run_options import SUBMISSION, run_options
-from epochcast.measure.tables.run_tuning import run_tuning
+from epochcast.measure.tables.run_options import SUBMISSION, compiler_notes, run_options
+from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.framework import setting_of
@@ -147,7 +148,13 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
         notes.append(optimizer.note)
     if text(row, "framework") and named_framework(text(row, "framework")) is None:
         notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
-    job = _job(row, network, device, batch, optimizer, layout)
+    longest = longest_sample(row)
+    if longest is not None and network.input_shape == (longest,):
+        notes.append("only the maximum length of the texts is given: all are taken as that long")
+    precision = _precision(row, device)
+    tuning = run_tuning(row, network, precision.quantisation)
+    notes += [*tuning.notes, *compiler_notes(row)]
+    job = _job(row, network, device, batch, optimizer, layout, precision, tuning)
     return MeasuredRun(
         row_index,
         source,
@@ -192,7 +199,14 @@ def _batch(row: Row, samples: float) -> int:
 
 
 def _job(
-    row: Row, network: NamedNetwork, device: Device, batch: int, optimizer: NamedOptimizer, layout: RunLayout | None
+    row: Row,
+    network: NamedNetwork,
+    device: Device,
+    batch: int,
+    optimizer: NamedOptimizer,
+    layout: RunLayout | None,
+    precision: NamedPrecision,
+    tuning: RunTuning,
 ) -> Job:
     source = text(row, "source")
     framework = _framework(row)
@@ -207,18 +221,19 @@ def _job(
         aux=network.aux,
         batch=batch,
         optimizer=optimizer.name,
-        precision=_precision(row, device),
+        precision=precision.name,
+        weights=precision.weights,
         mode=mode,
         attention="eager" if has_old_attention or source == "neusight" else "flash",
         update_style=update_style,
-        channels_last=_channels_last(row, device),
+        channels_last=_channels_last(row, device, precision.name),
         accumulate=layout.accumulate if layout else count(row, "grad_accum") or 1,
         with_loss=source != "neusight",
         uneven=network.uneven or uneven_of(text(row, "input_shape")),
         framework=framework,
         framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
         **run_options(row, framework),
-        **run_tuning(row, network),
+        **tuning.options,
     )
 
 
@@ -233,19 +248,18 @@ def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple
     return is_old_torch or is_old_trainer, "loop" if is_old_torch else "foreach"
 
 
-def _precision(row: Row, device: Device) -> str:
+def _precision(row: Row, device: Device) -> NamedPrecision:
     """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
     words = text(row, "precision") or "fp32"
-    if "quant=bnb" in words:
-        raise FourBitWeights(f"weights in 4 bits are not modelled: {words}")
     if words == SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
-        return "amp_fp16" if is_half else "amp_bf16"
-    name = named_precision(text(row, "source"), words)
+        return NamedPrecision("amp_fp16" if is_half else "amp_bf16")
+    precision = named_precision(text(row, "source"), words)
     if is_trainer("master_weights", text(row, "framework")):
-        name = _mastered(name)
-    # Where the device has no such cores, the framework's tf32 is plain fp32.
-    return "fp32" if name == "tf32" and "tf32" not in device.peak_flops_per_second else name
+        precision = replace(precision, name=_mastered(precision.name), weights=None)
+    if precision.name == "tf32" and "tf32" not in device.peak_flops_per_second:
+        return replace(precision, name="fp32")  # where the device has no such cores, the framework's tf32 is plain fp32
+    return precision
 
 
 def _mastered(name: str) -> str:
@@ -254,13 +268,13 @@ def _mastered(name: str) -> str:
     return f"{half}_master" if f"{half}_master" in PRECISIONS else name
 
 
-def _channels_last(row: Row, device: Device) -> bool:
+def _channels_last(row: Row, device: Device, precision: str) -> bool:
     """From the row; else the default of its framework. MLPerf submissions on NVIDIA's devices use it (from memory)."""
     stated = flag(row, "channels_last")
     if stated is not None:
         return stated
     is_submitted = text(row, "precision") == SUBMISSION and device.vendor == "NVIDIA"
-    return is_submitted or turns_channels_last(_framework(row), _precision(row, device), device)
+    return is_submitted or turns_channels_last(_framework(row), precision, device)
 
 
 def _optimizer(source: str, words: str) -> NamedOptimizer:

@@ -1,19 +1,33 @@
-"""How much of a network a measured run trains, where the row says so.
+"""How much of a network a measured run trains: all of it, or adapters beside a frozen base.
+
+Adapters are named by `task`, `method` or `model` ("lora_finetuning", "qlora", "peft_finetuning LOKR"). Their rank and
+layers are in the columns `lora_rank` and `lora_targets`, else in `note` ("peft lora r=16.0 target q_proj v_proj",
+"lora_rank=64", "r=16 all linear", "dim 32"). Where the row says neither, the usual ones are assumed, with a note: rank
+16 at every linear layer of a quantised base (Dettmers et al. 2023), else at queries and values (the defaults of peft).
+Other adapters than LoRA are answered as LoRA, with a note.
+
+Layers have other names in a network that fuses them: q_proj is a part of qkv. Those that it has not are left out, as
+peft does.
+
+Without such words, the rates that Megatron Bridge prints in the note of its rows tell:
 
     flops per parameter and token = model flop/s / (tokens/s · parameters)        6 trains all of it, 4 trains LoRA
 
-A frozen weight has no gradient of its own: 2 forward and 2 for the data are left of 2 + 2 + 2. Megatron Bridge prints
-both rates in the note of its rows. The rank and the layers are not in the row and hardly change the time: rank 16 at
-queries, keys and values is assumed.
+A frozen weight has no gradient of its own: 2 forward and 2 for the data are left of 2 + 2 + 2.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from epochcast.base.caching import remembered
 from epochcast.describe.capture.resolve import find_model
-from epochcast.describe.graph.lora import linear_names
-from epochcast.measure.tables.row_errors import UnknownLora
+from epochcast.describe.graph.four_bit import FOUR
+from epochcast.describe.graph.lora import ALL_LINEAR, DEFAULT_TARGETS, linear_names
+from epochcast.measure.tables.cells import Row, count, text
+from epochcast.measure.tables.precision_words import Quantisation
+from epochcast.measure.tables.row_names import row_names
 from epochcast.measure.tables.run_network import NamedNetwork
 
 RANK, TARGETS = 16, ("q_proj", "k_proj", "v_proj")
@@ -22,13 +36,107 @@ FULL_TUNING_FLOPS = 5.0
 
 _FLOPS = re.compile(r"Model TFLOP / sec / GPU=(\d+(?:\.\d+)?)")
 _TOKENS = re.compile(r"tokens/s/GPU=(\d+(?:\.\d+)?)")
+_ADAPTER = re.compile(r"\bq?lora|(?<![a-z])(?:lora|lokr|loha|dora)(?![a-z])|peft_finetuning|with adapter|qlora")
+_OTHER_ADAPTER = re.compile(r"peft_finetuning (\w+)|with (adapter)\b|\b(lokr|loha|dora)\b", re.IGNORECASE)
+_RANK = re.compile(r"\b(?:lora_rank|lora_r|rank|r|dim)\s*[= ]\s*(\d+)(?:\.0)?\b")
+_TARGETS = re.compile(r"\btarget(?:s|_modules)?[ =]\s*(\[[^\]]*\]|[^;,]+)")
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_ATTENTION = ("qkv", "qkv_proj", "query_key_value", "c_attn")
+_SAME_LAYERS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj", "query_key_value", "c_attn", "Wqkv"), _ATTENTION),
+    **dict.fromkeys(("o_proj", "out_proj", "dense"), ("out", "dense", "0")),
+    **dict.fromkeys(("gate_proj", "up_proj"), ("gate_up", "gate_up_proj", "up", "dense_h_to_4h")),
+    "down_proj": ("down", "dense_4h_to_h"),
+}
+"""Names of a layer in networks of other families, or of the fused layer that it is a part of."""
+_DIFFUSION_TARGETS = ("to_q", "to_k", "to_v", "0")
 
 
-def run_tuning(row: Mapping[str, Any], network: NamedNetwork) -> dict[str, Any]:
-    """The options of a recipe that say what is trained; empty where everything is trained, or the row does not say."""
-    note = str(row.get("note") or "")
-    if network.is_sized and "lora" in str(row.get("task") or "").casefold():
-        raise UnknownLora(f"{row.get('model')}: the row does not say rank and layers of its LoRA")
+@dataclass(frozen=True, slots=True)
+class RunTuning:
+    """The options of a job that say what is trained, and what was assumed."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def run_tuning(row: Row, network: NamedNetwork, quantisation: Quantisation | None = None) -> RunTuning:
+    """What a row trains; without options where that is everything."""
+    words = " ".join(text(row, column) for column in ("task", "method", "model")).casefold()
+    if _ADAPTER.search(words) is None:
+        options = _by_rates(row, network)
+        if quantisation is None:
+            return RunTuning(options)
+        return RunTuning(
+            options, (f"a base quantised as {quantisation.words} without LoRA is answered as not quantised",)
+        )
+    if quantisation is None and "qlora" in words:
+        quantisation = Quantisation(FOUR, "qlora")
+    notes = [*_adapter_note(row), *_base_note(quantisation)]
+    linear = _linear(network.reference)
+    rank, targets = _stated_rank(row), _present(_stated_targets(row), linear)
+    usual: Mapping[str, Any] = row_names()["source_lora"].get(text(row, "source"), {})
+    if rank is None:
+        rank = int(usual.get("rank", RANK))
+        notes.append(f"the rank of LoRA is not given: {rank} is assumed")
+    if not targets:
+        is_packed = quantisation is not None and quantisation.bits == FOUR and not usual
+        targets = (ALL_LINEAR,) if is_packed else _usual_targets(linear)
+        notes.append(f"the layers of LoRA are not given: {'all linear ones' if is_packed else 'attention'} is assumed")
+    four_bit = quantisation is not None and quantisation.bits == FOUR
+    return RunTuning({"lora": rank, "lora_targets": targets, "four_bit": four_bit}, tuple(notes))
+
+
+def _adapter_note(row: Row) -> list[str]:
+    match = _OTHER_ADAPTER.search(f"{text(row, 'task')} {text(row, 'method')}")
+    return [f"the adapter {next(filter(None, match.groups()))} is answered as LoRA"] if match else []
+
+
+def _base_note(quantisation: Quantisation | None) -> list[str]:
+    if quantisation is None or quantisation.is_bitsandbytes:
+        return []
+    nearest = "4 bits of bitsandbytes" if quantisation.bits == FOUR else "not quantised"
+    return [f"a base quantised as {quantisation.words} is answered as {nearest}"]
+
+
+def _stated_rank(row: Row) -> int | None:
+    rank = count(row, "lora_rank")
+    match = _RANK.search(text(row, "note"))
+    return rank or (int(match[1]) if match and int(match[1]) else None)
+
+
+def _stated_targets(row: Row) -> tuple[str, ...]:
+    note = text(row, "note")
+    match = _TARGETS.search(note)
+    names = text(row, "lora_targets") or (match[1] if match else "")
+    lower = f"{names} {note}".casefold()
+    if "all linear" in lower or "all-linear" in lower:
+        return (ALL_LINEAR,)
+    if not names and re.search(r"\bq,\s?v\b", lower):
+        return ("q_proj", "v_proj")
+    return tuple(name for name in _NAME.findall(names) if name != "None")
+
+
+def _present(targets: Sequence[str], linear: Sequence[str]) -> tuple[str, ...]:
+    """The targets by the network's own names, each once; those that it has not are left out."""
+    names: dict[str, None] = {}
+    for target in targets:
+        last = target.rpartition(".")[2]
+        choices = [target, last, *_SAME_LAYERS.get(last, ())]
+        match = ALL_LINEAR if target == ALL_LINEAR else next((name for name in choices if name in linear), None)
+        if match is not None:
+            names[match] = None
+    return tuple(names)
+
+
+def _usual_targets(linear: Sequence[str]) -> tuple[str, ...]:
+    """Queries and values, or what holds them; of diffusion models all projections of attention."""
+    named = tuple(name for name in DEFAULT_TARGETS if name in linear) or _present(("q_proj",), linear)
+    return named or tuple(name for name in _DIFFUSION_TARGETS if name in linear) or (ALL_LINEAR,)
+
+
+def _by_rates(row: Row, network: NamedNetwork) -> dict[str, Any]:
+    note = text(row, "note")
     flops, tokens = _FLOPS.search(note), _TOKENS.search(note)
     if row.get("task") != "finetuning" or not flops or not tokens:
         return {}
@@ -38,3 +146,8 @@ def run_tuning(row: Mapping[str, Any], network: NamedNetwork) -> dict[str, Any]:
         return {}
     linear = linear_names(graph)
     return {"lora": RANK, "lora_targets": tuple(name for name in TARGETS if name in linear) or TARGETS}
+
+
+@remembered(64)
+def _linear(reference: str) -> tuple[str, ...]:
+    return tuple(linear_names(find_model(reference).graph(1)))

@@ -58,18 +58,22 @@ def _is_one_kind(dtypes: set[Any]) -> bool:
 
 
 def with_known_columns(frame: "DataFrame") -> "DataFrame":
-    """The table with its columns by our names, where it is none as it is: batch_size → batch_per_gpu, Model → model."""
+    """The table with its columns by our names: batch_size → batch_per_gpu. In a table of runs only listed columns are
+    renamed; in one that is of no kind as it is all are: Model → model.
+    """
     try:
-        kind_of(frame.columns)
+        kind, is_known = kind_of(frame.columns), True
     except BadInput:
-        present = set(frame.columns)
-        renamed: dict[str, str] = {}
-        for column in frame.columns:
-            name = listed("column", column) or keys_of(column)[0]
-            if name not in present and name not in renamed.values():
-                renamed[column] = name
-        return frame.rename(renamed)
-    return frame
+        kind, is_known = "runs", False
+    if kind != "runs":
+        return frame
+    present = set(frame.columns)
+    renamed: dict[str, str] = {}
+    for column in frame.columns:
+        name = listed("column", column) or (column if is_known else keys_of(column)[0])
+        if name not in present and name not in renamed.values():
+            renamed[column] = name
+    return frame.rename(renamed)
 
 
 def write_table(frame: "DataFrame | LazyFrame", path: str | Path) -> None:

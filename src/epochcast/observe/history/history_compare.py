@@ -38,12 +38,13 @@ class Tested(Record):
         return scores(self.measured, self.low, self.mid, self.high)
 
     def as_dict(self) -> dict[str, Any]:
-        """Written by hand: the figures of `scores` stand for the rows, without `failed`, and the unit of the error is
-        that of the target.
+        """Written by hand: the figures of `scores` stand for the rows, without `failed` and the scores of intervals,
+        and the unit of the error is that of the target.
         """
         figures = self.scores.as_dict()
         figures["rmse"] = figures.pop("rmse_seconds")
-        del figures["failed"]
+        for name in ("failed", "width", "interval_score"):
+            del figures[name]
         return {**figures, "reason": self.reason} if self.reason else figures
 
 

@@ -53,7 +53,7 @@ def evaluate(
     explain: Explain = False,
     as_json: Json = False,
 ) -> int:
-    """Compare predictions with measurements: errors and interval coverage."""
+    """Compare predictions with measurements: errors, and coverage, width and score of the intervals."""
     from epochcast.errors import BadInput
     from epochcast.measure.evaluate.evaluate import evaluate as evaluated
     from epochcast.measure.tables.table_files import ENDINGS, check_folder
@@ -100,7 +100,7 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
     from epochcast.surfaces.render.notes_view import Notes
 
     total = answer.scores
-    headings = ">rows|>failed|>MAPE|>median|>90th percentile|>RMSE|>in interval"
+    headings = ">rows|>failed|>MAPE|>median|>90th percentile|>RMSE|>in interval|>width|>score"
     pieces: list[RenderableType] = [
         render.table(f"{name}: {answer.kind}, predicted against measured", headings, [_cells(total)])
     ]
@@ -143,6 +143,8 @@ def _cells(scores: "Scores") -> tuple[str, ...]:
         share(scores.p90_ape),
         rmse,
         share(scores.coverage),
+        "–" if scores.width is None else f"{scores.width:.2f} ×",
+        "–" if scores.interval_score is None else f"{scores.interval_score:.2f}",
     )
 
 
