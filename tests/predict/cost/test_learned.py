@@ -34,11 +34,12 @@ from epochcast.predict.cost.op_bounds import GROUPS, TOWERS, as_run, caps, log_b
 from epochcast.predict.cost.product import product_columns
 from epochcast.predict.cost.roofline import Analytic, bounds
 from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
-from epochcast.predict.cost.spreads import EVIDENCE, HARDWARE, KERNEL_PARTS
+from epochcast.predict.cost.spreads import EVIDENCE, KERNEL_PARTS, NO_TENSOR_CORES, OTHER_VENDOR, TENSOR_CORES
 from epochcast.predict.cost.waves import TILES
 
 # No board has so many multiprocessors.
 UNMEASURED = replace(find_device("H100"), name="made up", compute_units=97)
+HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
 VARIANCES = dict(zip(EVIDENCE, (0.01, 0.04, 0.09, 0.16), strict=True))
 
 

@@ -18,7 +18,6 @@ from epochcast.predict.cost.product import product_columns
 from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
 from epochcast.predict.cost.spreads import (
     EVIDENCE,
-    HARDWARE,
     KERNEL_PARTS,
     MEASURED,
     NO_TENSOR_CORES,
@@ -37,6 +36,7 @@ from epochcast.predict.cost.spreads import (
 )
 
 DEVICE = find_device("RTX 3090")
+HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
 KIND = "fp16-nchw-training"
 DEVICE_VARIANCES = dict(zip(EVIDENCE, (0.01, 0.02, 0.03, 0.09), strict=True))
 SPREADS = Spreads(
