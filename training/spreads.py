@@ -23,11 +23,13 @@ from epochcast.hardware.device import Device
 from epochcast.predict.cost.software_setting import GENERATIONS
 from epochcast.predict.cost.spreads import (
     EVIDENCE,
-    HARDWARE,
     KERNEL_PARTS,
     MEASURED,
+    NO_TENSOR_CORES,
     OPERATORS,
+    OTHER_VENDOR,
     SISTER,
+    TENSOR_CORES,
     UNSEEN,
     Spreads,
 )
@@ -35,6 +37,7 @@ from epochcast.predict.cost.spreads import (
 Array = NDArray[np.float64]
 Labels = NDArray[np.str_]
 
+HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
 OUTSIDE = (0.05, 0.95)
 # Measured steps from which a kind of step counts as known on a device.
 KNOWN_RUNS = 8

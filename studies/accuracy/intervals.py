@@ -1,98 +1,128 @@
-"""Coverage of the intervals, counted on rows that were not used to set them.
+"""Coverage, width and score of the intervals, on rows that were not used to set them.
 
-    known device      the spread comes from the other folds (the device's own rows of that kind where it has enough)
-    unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
+    known device      the spreads are fitted to the other folds of families, or to the other sources
+    unseen device     the spreads are fitted to the other chips
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
-Steps that wait for their launches are left out: the interval of the host comes on top (`predict.cost.hosts`). A row
-holds if measured lies between predicted·low^w and predicted·high^w, w being the width of the step's ops.
+Steps that wait for their launches are left out: the interval of the host comes on top (`predict.cost.hosts`). The score
+is the interval score of log(measured/predicted), less is better:
+
+    score = (high - low) + 2/α · (how far outside)      α = 10 %
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING
+from epochcast.hardware.catalogue import find_device
+from epochcast.interval import COVERAGE
+from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
+from epochcast.predict.cost.spreads import KERNEL_PARTS, MEASURED, OPERATORS, UNSEEN, Spreads, hardware_group
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
-from training.spreads import (
-    KNOWN_RUNS,
-    cells_of,
-    chips_of,
-    is_known_elsewhere,
-    outside_of,
-    own_spread,
-    shared_spread,
-    spread_of,
-)
+from training.spreads import KNOWN_RUNS, LeftOutSteps, cells_of, chips_of, fitted_spreads, is_known_elsewhere
 
 WANTED = (0.85, 0.95)
-GROUPS = (TRAINING, FORWARD, PRODUCTS)
+# Ages are written with two decimals: the first age of a generation may be rounded down.
+_AGE_ROUNDING = 0.005
 
 
-def known_inside(table: LeftOutTable, split: str) -> Array:
-    """1 where the interval of the other folds holds, 0 where not, NaN where the row was not scored or its device is
-    not known for that kind of step without it.
+@dataclass(frozen=True)
+class ScoredIntervals:
+    """Logarithms of measured/predicted and of both ends by step; NaN where a step has no interval of this split."""
 
-    As shipped: fp32 products have a spread of their own, then kinds of step on devices with enough steps, then all
-    others share one, of families and sources left out alike.
-    """
-    logs, folds = _typical_logs(table, split), table.folds(split)
-    family, source = _typical_logs(table, "family"), _typical_logs(table, "source")
-    source = np.where(is_known_elsewhere(table.device, table.kind, table.source), source, np.nan)
-    groups, inside = _groups(table), np.full(len(table), np.nan)
+    logs: Array
+    low: Array
+    high: Array
+
+    @property
+    def inside(self) -> Array:
+        """1 where the interval holds, 0 where not."""
+        holds = ((self.low <= self.logs) & (self.logs <= self.high)).astype(np.float64)
+        return np.where(np.isfinite(self.low), holds, np.nan)
+
+    @property
+    def median_width(self) -> float:
+        """high ÷ low of the middle step."""
+        return float(np.exp(np.nanmedian(self.high - self.low)))
+
+    @property
+    def score(self) -> float:
+        """The mean interval score."""
+        outside = np.maximum(self.low - self.logs, 0) + np.maximum(self.logs - self.high, 0)
+        return float(np.nanmean(self.high - self.low + 2 / (1 - COVERAGE) * outside))
+
+
+def scored_intervals(table: LeftOutTable) -> dict[str, ScoredIntervals]:
+    """By split, as shipped: one fit to the left-out steps of all splits, but without the fold that is scored."""
+    chips = np.unique(chips_of(table.device), return_inverse=True)[1]
+    folds = {"family": table.folds("family"), "device": chips, "source": table.folds("source")}
+    steps, is_scored = _left_out_steps(table), _is_scored(table)
+    by_split = {}
+    for split, fold in folds.items():
+        low, high = np.full(len(table), np.nan), np.full(len(table), np.nan)
+        for place in np.unique(fold[is_scored[split]]):
+            mine = is_scored[split] & (fold == place)
+            others = [steps[s].where(is_scored[s] & (fold != place)) for s in folds]
+            if any(len(part.cell) for part in others):
+                low[mine], high[mine] = _ends(fitted_spreads(LeftOutSteps.joined(others)), steps[split].where(mine))
+        by_split[split] = ScoredIntervals(-steps[split].log_errors, low, high)
+    return by_split
+
+
+def _is_scored(table: LeftOutTable) -> Mapping[str, NDArray[np.bool_]]:
+    """Kernel-bound steps that were left out; by source only those whose device others measured in that kind."""
+    elsewhere = is_known_elsewhere(table.device, table.kind, table.source)
+    is_kernels = table.bound == "kernels"
+    return {
+        split: is_kernels & np.isfinite(ratios) & (elsewhere | (split != "source"))
+        for split, ratios in table.ratios.items()
+    }
+
+
+def _left_out_steps(table: LeftOutTable) -> dict[str, LeftOutSteps]:
+    """Every step by every split, with what was known of its device then."""
     cells = cells_of(table.device, table.kind)
-    for fold in np.unique(folds[np.isfinite(logs)]):
-        others = folds != fold
-        for name in GROUPS:
-            group = groups == name
-            asked = ~others & group & np.isfinite(logs)
-            if not asked.any() or not (others & group).any():
-                continue
-            shared = shared_spread(family[others & group], source[others & group], cells[others & group])
-            for cell in np.unique(cells[asked]):
-                mine = others & (cells == cell)
-                if mine.sum() >= KNOWN_RUNS:
-                    own = None if name == PRODUCTS else own_spread(family[mine], table.family[mine])
-                    is_asked = asked & (cells == cell)
-                    inside[is_asked] = _holds(logs[is_asked], own or shared)
-    return inside
+    _, place, runs = np.unique(cells, return_inverse=True, return_counts=True)
+    known_by = {
+        "family": np.where(runs[place] >= KNOWN_RUNS, MEASURED, OPERATORS),
+        "source": np.full(len(table), MEASURED),
+        "device": np.full(len(table), UNSEEN),
+    }
+    groups = {name: hardware_group(find_device(name)) for name in np.unique(table.device).tolist()}
+    hardware = np.array([groups[name] for name in table.device.tolist()])
+    modes = np.where(np.char.endswith(table.kind, "-training"), ", training", ", forward")
+    settings = [
+        SoftwareSetting(framework=framework, framework_age=float(age) + _AGE_ROUNDING)
+        for framework, age in zip(table.framework.tolist(), table.age.tolist(), strict=True)
+    ]
+    generation = np.array([GENERATIONS[setting.generation] for setting in settings])
+    return {
+        split: LeftOutSteps(
+            np.log(table.ratios[split]),
+            table.shares,
+            evidence,
+            hardware,
+            generation,
+            np.char.add(hardware, modes),
+            cells,
+        )
+        for split, evidence in known_by.items()
+    }
 
 
-def unseen_inside(table: LeftOutTable) -> Array:
-    """The same for devices: the interval of all other chips, and never narrower than that of known ones."""
-    logs, seen_logs = _typical_logs(table, "device"), _typical_logs(table, "family")
-    inside, chips = np.full(len(table), np.nan), chips_of(table.device)
-    groups = _groups(table)
-    for group in (groups == name for name in GROUPS):
-        for chip in np.unique(chips[np.isfinite(logs) & group]):
-            is_asked = group & (chips == chip) & np.isfinite(logs)
-            others = group & (chips != chip) & np.isfinite(logs)
-            if others.any():
-                outside = outside_of(len(np.unique(chips[others])))
-                far, near = spread_of(logs[others], chips[others], outside), spread_of(seen_logs[others])
-                inside[is_asked] = _holds(logs[is_asked], (min(far[0], near[0]), max(far[1], near[1])))
-    return inside
-
-
-def _groups(table: LeftOutTable) -> NDArray[np.str_]:
-    """The group of every step, as `cost.spreads.step_group`."""
-    return np.where(table.products != "", PRODUCTS, np.where(table.mode == "forward", FORWARD, TRAINING))
-
-
-def _typical_logs(table: LeftOutTable, split: str) -> Array:
-    """log(predicted/measured), as far off as a step of typical ops would have been."""
-    with np.errstate(invalid="ignore"):
-        logs = np.log(table.ratios[split]) / table.widths
-    return np.asarray(np.where(table.bound == "kernels", logs, np.nan))
-
-
-def _holds(logs: Array, spread: tuple[float, float]) -> NDArray[np.bool_]:
-    low, high = spread
-    return (log(low) + logs <= 0) & (log(high) + logs >= 0)
+def _ends(spreads: Spreads, steps: LeftOutSteps) -> tuple[Array, Array]:
+    """Logarithms of low and high of every step."""
+    parts = zip(steps.evidence.tolist(), steps.hardware.tolist(), strict=True)
+    devices = np.array([spreads.devices[f"{evidence}, {hardware}"] for evidence, hardware in parts])
+    frameworks = np.array([spreads.frameworks[generation] for generation in steps.generation.tolist()])
+    kernels = steps.shares**2 @ np.array([spreads.kernels[part] for part in KERNEL_PARTS])
+    below, above = np.array([spreads.scales[group] for group in steps.group.tolist()]).reshape(-1, 2).T
+    deviation = np.sqrt(devices + frameworks + kernels)
+    return -below * deviation, above * deviation
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,8 @@ Names = NDArray[np.str_]
 class LeftOutTable:
     """One entry per step; a ratio is NaN where the step was never left out by that split.
 
-    `widths` say how unsure the ops of a step are by their kind (1 is typical), `products` whether it is a network of
-    plain products in fp32, `kind` its format, layout and mode (`predict.cost.spreads`),
-    `bound` whether its kernels or the host that launches them decide.
+    `shares` are the parts of its kernels' seconds by class (`predict.cost.spreads.KERNEL_PARTS`), `kind` is its format,
+    layout and mode, `bound` says whether its kernels or the host that launches them decide.
     """
 
     source: Names
@@ -42,10 +41,10 @@ class LeftOutTable:
     layout: Names
     batch: Names
     age: Names
-    products: Names
+    framework: Names
     kind: Names
     bound: Names
-    widths: Array
+    shares: Array
     ratios: dict[str, Array]
 
     def __len__(self) -> int:
@@ -81,8 +80,8 @@ def read_left_out(path: Path = TABLE) -> LeftOutTable:
         raise BadInput(f"{path.name} is missing: `make model` writes it")
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    names = [field.name for field in fields(LeftOutTable) if field.name not in ("widths", "ratios")]
-    wanted = [*names, "width", *(_WITHOUT + split for split in SPLITS)]
+    names = [field.name for field in fields(LeftOutTable) if field.name not in ("shares", "ratios")]
+    wanted = [*names, "shares", *(_WITHOUT + split for split in SPLITS)]
     if not rows or list(rows[0]) != wanted:
         raise BadInput(f"{path.name}: expected the columns {', '.join(wanted)}")
 
@@ -91,6 +90,6 @@ def read_left_out(path: Path = TABLE) -> LeftOutTable:
 
     return LeftOutTable(
         **{name: np.array([row[name] for row in rows]) for name in names},
-        widths=numbers("width"),
+        shares=np.array([[float(share) for share in row["shares"].split()] for row in rows]),
         ratios={split: numbers(_WITHOUT + split) for split in SPLITS},
     )

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 
 from studies.accuracy.figures import Array, Figure, figure, worst_first
-from studies.accuracy.intervals import GivenRuns, verdict
+from studies.accuracy.intervals import GivenRuns, ScoredIntervals, verdict
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable
 from studies.accuracy.published import ADDITIVE, BOOSTING, TRANSFORMERS
 from studies.accuracy.targets import Target, nvidia_cells
@@ -105,23 +105,25 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
-def coverage(left_out: LeftOutTable, inside: Mapping[str, Array], given: Sequence[GivenRuns]) -> str:
-    """How many intervals hold by group of devices, and device by device where they were left out."""
-    unseen = inside["device"]
+def coverage(left_out: LeftOutTable, scored: Mapping[str, ScoredIntervals], given: Sequence[GivenRuns]) -> str:
+    """How many intervals hold and how wide they are by group of devices, and device by device where they were left
+    out.
+    """
+    unseen = scored["device"].inside
     names = np.unique(left_out.device[np.isfinite(unseen)])
     each = {str(d): float(np.nanmean(unseen[left_out.device == d])) for d in names}
     lines = [
-        _held("known device, family left out", inside["family"]),
-        _held("known device, source left out", inside["source"]),
-        _held("unseen device", unseen),
+        _held("known device, family left out", scored["family"]),
+        _held("known device, source left out", scored["source"]),
+        _held("unseen device", scored["device"]),
     ]
     if each:
         mean = float(np.mean(list(each.values())))
-        lines.append(("unseen device, every device the same", len(each), percent(mean), verdict(mean)))
+        lines.append(("unseen device, every device the same", len(each), percent(mean), verdict(mean), "–", "–"))
     if given:
         mean = float(np.mean([one.holds for one in given]))
         what = "calibrated with five runs, every device the same"
-        lines.append((what, len(given), percent(mean), verdict(mean)))
+        lines.append((what, len(given), percent(mean), verdict(mean), "–", "–"))
     by_device = sorted(each.items(), key=lambda item: item[1])
     calibrated = {one.device: one for one in given}
     rows = [
@@ -137,9 +139,9 @@ def coverage(left_out: LeftOutTable, inside: Mapping[str, Array], given: Sequenc
     ]
     return (
         "## Intervals\n\nMeant to hold 90 %; 85 to 95 is as wanted. Counted on rows that did not set them: the spread "
-        "of a known device comes from the other folds, that of an unseen one from the other devices. After "
+        "of a known device comes from the other folds, that of an unseen one from the other chips. After "
         "calibration they are counted by `make model` on the runs that were not given.\n\n"
-        + table(("group", "rows or devices", "holds", ""), lines)
+        + table(("group", "rows or devices", "holds", "", "median high ÷ low", "interval score"), lines)
         + "\n"
         + table(
             (
@@ -161,11 +163,12 @@ def _errors(left_out: LeftOutTable, device: str) -> tuple[float | None, float | 
     return found.mape, found.median_ape
 
 
-def _held(what: str, inside: Array) -> tuple[object, ...]:
-    known = inside[np.isfinite(inside)]
-    if not len(known):
-        return (what, 0, "–", "")
-    return (what, len(known), percent(float(known.mean())), verdict(float(known.mean())))
+def _held(group: str, scored: ScoredIntervals) -> tuple[object, ...]:
+    inside = scored.inside[np.isfinite(scored.inside)]
+    if not len(inside):
+        return (group, 0, "–", "", "–", "–")
+    share = float(inside.mean())
+    return (group, len(inside), percent(share), verdict(share), f"{scored.median_width:.2f}", f"{scored.score:.2f}")
 
 
 def _calibrated(one: GivenRuns | None) -> tuple[str, str]:

@@ -16,7 +16,7 @@ import polars as pl
 from epochcast.errors import EpochcastError
 from studies.accuracy import gate, page, targets, worst
 from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
-from studies.accuracy.intervals import given_runs, known_inside, unseen_inside
+from studies.accuracy.intervals import ScoredIntervals, given_runs, scored_intervals
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
 from studies.accuracy.op_targets import op_targets, read_op_errors
 from studies.accuracy.others import gated, justus_figures, report_figures
@@ -46,11 +46,13 @@ PAGE = DOCS / "accuracy.md"
 CARD = DOCS / "model-card.md"
 
 
-def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, Array]]:
-    """Every group of the left-out steps by every split, and which intervals hold."""
-    inside = {split: known_inside(table, split) for split in ("family", "source")} | {"device": unseen_inside(table)}
-    all_figures = [f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], inside[split])]
-    return all_figures, inside
+def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, ScoredIntervals]]:
+    """Every group of the left-out steps by every split, and their intervals."""
+    scored = scored_intervals(table)
+    figures = [
+        f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], scored[split].inside)
+    ]
+    return figures, scored
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ def shipped(folder: Path) -> Shipped:
 
 def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, gate.Scores]:
     """The page and the scores."""
-    all_figures, inside = split_figures(left_out)
+    all_figures, scored = split_figures(left_out)
+    inside = {split: intervals.inside for split, intervals in scored.items()}
     given = given_runs(CARD.read_text(encoding="utf-8"))
     single_layers, reported = justus_figures(), report_figures()
     wanted = [
@@ -118,7 +121,7 @@ def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, 
             overview(left_out, inside, given, theirs.rival),
             page.targets(wanted),
             page.splits(left_out, inside),
-            page.coverage(left_out, inside, given),
+            page.coverage(left_out, scored, given),
             page.peers(left_out, theirs.ratios),
             page.transformers(left_out, theirs.ratios),
             _runs(ONE, ours.runs.figures),

@@ -15,9 +15,10 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
 from epochcast.predict.cost.software_setting import SoftwareSetting
+from epochcast.predict.cost.spreads import KERNEL_PARTS
 from studies.accuracy import gate, page, run
 from studies.accuracy.figures import Figure, by_group, figure
-from studies.accuracy.intervals import GivenRuns, given_runs, known_inside, unseen_inside, verdict
+from studies.accuracy.intervals import GivenRuns, ScoredIntervals, given_runs, scored_intervals, verdict
 from studies.accuracy.leaks import core_of, has_relative
 from studies.accuracy.left_out_table import LeftOutTable, read_left_out
 from studies.accuracy.others import gated, justus_figures, report_figures
@@ -32,7 +33,7 @@ from training.examples import Example
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
 GPUS = (*NAMES, "L4")
 HEAD = (
-    "source,device,model,family,precision,mode,layout,batch,age,products,kind,bound,width,"
+    "source,device,model,family,precision,mode,layout,batch,age,framework,kind,bound,shares,"
     "without_family,without_device,without_source\n"
 )
 
@@ -43,13 +44,17 @@ def made_table(tmp_path: Path, rows: list[str]) -> LeftOutTable:
     return read_left_out(path)
 
 
-def row(
-    number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,", *, products: str = "", width: float = 1.0
-) -> str:
-    """`ratios` are those without its family, its device, its source; `width` is how unsure its ops are."""
-    kind = "fp16-nchw-training"
-    step = f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{products},{kind},kernels"
-    return f"{step},{width},{ratios}"
+def row(number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,", *, part: str = "convolution, half") -> str:
+    """`ratios` are those without its family, its device, its source; its kernels are all of one `part`."""
+    shares = " ".join(str(int(name == part)) for name in KERNEL_PARTS)
+    step = f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,pytorch,fp16-nchw-training"
+    return f"{step},kernels,{shares},{ratios}"
+
+
+def with_forward(rows: list[str]) -> list[str]:
+    """Behind some forward passes: intervals are fitted to both modes."""
+    passes = [row(number, "L40S", "1.0,,").replace("training", "forward") for number in range(100, 132)]
+    return [*(line.replace("timm", "forward passes") for line in passes), *rows]
 
 
 def step(batch: int = 4, *, channels_last: bool = False, seconds: float = 1e-3) -> Example:
@@ -96,45 +101,58 @@ def test_the_committed_table_can_be_read_and_every_step_was_left_out_by_family()
     assert np.isfinite(table.ratios["source"]).any() and np.isfinite(table.ratios["device"]).any()
 
 
+def test_intervals_by_hand() -> None:
+    """One inside, one 0.1 above; the score of the latter is its width and twenty times 0.1."""
+    scored = ScoredIntervals(np.array([0.0, 0.4, 0.0]), np.array([-0.2, -0.2, np.nan]), np.array([0.3, 0.3, np.nan]))
+    assert scored.inside.tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
+    assert scored.median_width == pytest.approx(np.exp(0.5))
+    assert scored.score == pytest.approx((0.5 + 0.5 + 20 * 0.1) / 2)
+
+
 def test_intervals_of_other_devices_do_not_hold_for_one_that_differs(tmp_path: Path) -> None:
     good = [row(i, GPUS[i % 4], f"1.0,{1 + 0.01 * (i % 3)},") for i in range(24)]
     odd = [row(99, "RTX 3090", "1.0,3.0,")]
-    inside = unseen_inside(made_table(tmp_path, good + odd))
+    inside = scored_intervals(made_table(tmp_path, with_forward(good + odd)))["device"].inside
     assert inside[-1] == 0
     assert np.nanmean(inside[:-1]) > 0.5
 
 
 def test_intervals_of_a_known_device_come_from_the_other_folds(tmp_path: Path) -> None:
-    table = made_table(tmp_path, [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)])
-    inside = known_inside(table, "family")
+    table = made_table(tmp_path, with_forward([row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]))
+    inside = scored_intervals(table)["family"].inside
     assert np.isfinite(inside).all()
     assert inside.mean() > 0.8
 
 
-def test_a_step_of_unsure_ops_may_be_further_off(tmp_path: Path) -> None:
+def test_a_fold_does_not_widen_its_own_intervals(tmp_path: Path) -> None:
+    """Families of one fold alone that are far off: none of their intervals holds."""
+    table = made_table(tmp_path, with_forward([row(i, ratios="1.1,,") for i in range(80)]))
+    is_odd = table.folds("family") == 0
+    ratios = {**table.ratios, "family": np.where(is_odd, 4.0, 1.0)}
+    inside = scored_intervals(replace(table, ratios=ratios))["family"].inside
+    assert not inside[is_odd].any() and inside[~is_odd].all()
+
+
+def test_kernels_that_are_less_sure_may_be_further_off(tmp_path: Path) -> None:
     sure = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]
-    odd = [row(i, ratios="1.16,,", width=width) for i, width in ((97, 2.0), (98, 1.0))]
-    assert known_inside(made_table(tmp_path, sure + odd), "family")[-2:].tolist() == [1, 0]
+    unsure = [row(i, ratios=f"{1 + 0.1 * (i % 10):.2f},,", part="vector, half") for i in range(80)]
+    intervals = scored_intervals(made_table(tmp_path, with_forward(sure + unsure)))["family"]
+    widths = intervals.high - intervals.low
+    assert widths[-80:].min() > 1.1 * widths[-160:-80].max()
 
 
-def test_fp32_products_have_intervals_of_their_own(tmp_path: Path) -> None:
-    others = [row(i, ratios=f"{1 + 0.05 * (i % 10):.2f},,") for i in range(60)]
-    products = [row(i, ratios=f"{1 + 0.005 * (i % 10):.3f},,", products="fp32") for i in range(60)]
-    odd = [row(97, ratios="1.2,,", products="fp32"), row(98, ratios="1.2,,")]
-    assert known_inside(made_table(tmp_path, others + products + odd), "family")[-2:].tolist() == [0, 1]
-
-
-def test_a_kind_of_step_that_was_not_measured_otherwise_has_no_known_interval(tmp_path: Path) -> None:
-    often = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]
-    once = row(97).replace("fp16-nchw-training", "bf16-nchw-training")
-    inside = known_inside(made_table(tmp_path, [*often, once]), "family")
+def test_launch_bound_steps_have_no_interval_of_kernels(tmp_path: Path) -> None:
+    rows = with_forward(
+        [*(row(i, ratios="1.1,,") for i in range(80)), row(97, ratios="1.1,,").replace("kernels", "host")]
+    )
+    inside = scored_intervals(made_table(tmp_path, rows))["family"].inside
     assert np.isnan(inside[-1]) and np.isfinite(inside[:-1]).all()
 
 
 def test_intervals_without_a_source_come_from_other_sources(tmp_path: Path) -> None:
     timm = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]
     others = [row(i, ratios=f"1.0,,{ratio}").replace("timm", "other") for i, ratio in ((97, 1.04), (98, 3.0))]
-    inside = known_inside(made_table(tmp_path, timm + others), "source")
+    inside = scored_intervals(made_table(tmp_path, with_forward(timm + others)))["source"].inside
     assert inside[-2:].tolist() == [1, 0]
     assert np.isnan(inside[:-2]).all(), "never left out by source"
 
@@ -269,12 +287,12 @@ def test_a_table_of_other_steps_is_refused(tmp_path: Path) -> None:
 
 def test_splits_and_intervals_are_shown_worst_first(tmp_path: Path) -> None:
     rows = [row(i, NAMES[i % 3], f"{1.1 + 0.2 * (i % 3):.1f},1.2,1.05") for i in range(9)]
-    table = made_table(tmp_path, rows)
-    found, inside = run.split_figures(table)
+    table = made_table(tmp_path, with_forward(rows))
+    found, scored = run.split_figures(table)
     assert {f.split for f in found} == {"family", "device", "source"}
-    text = page.splits(table, inside)
+    text = page.splits(table, {split: intervals.inside for split, intervals in scored.items()})
     assert text.index(NAMES[2]) < text.index(NAMES[1]) < text.index(NAMES[0])
-    assert "unseen device" in page.coverage(table, inside, [])
+    assert "unseen device" in page.coverage(table, scored, [])
 
 
 def test_without_measurements_one_line_says_so(

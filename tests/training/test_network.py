@@ -12,28 +12,16 @@ from epochcast.describe.graph.math_modes import OP_MATHS  # noqa: E402
 from epochcast.describe.graph.recipe import Recipe  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
-from epochcast.predict.cost.learned import read_learned  # noqa: E402
+from epochcast.predict.cost.learned import load_learned, read_learned  # noqa: E402
 from epochcast.predict.cost.op_bounds import GROUPS  # noqa: E402
 from epochcast.predict.cost.software_setting import SoftwareSetting  # noqa: E402
-from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING  # noqa: E402
 from training.examples import Example, inference  # noqa: E402
 from training.left_out import log_steps  # noqa: E402
 from training.material import Material  # noqa: E402
 from training.network import FIRST_GROUP, SUSTAINED, EfficiencyNet, Names, NetRow, OpRows, net_row, train  # noqa: E402
-from training.quantiles import fit_quantiles, step_widths  # noqa: E402
-from training.spreads import (  # noqa: E402
-    cells_of,
-    chips_of,
-    earned,
-    group_spreads,
-    known_kinds,
-    outside_of,
-    shared_spread,
-    spread_of,
-)
+from training.quantiles import fit_quantiles  # noqa: E402
 from training.train import exported  # noqa: E402
 
-STEP_GROUPS = (TRAINING, FORWARD, PRODUCTS)
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
 
 
@@ -91,15 +79,16 @@ def test_the_same_seed_gives_the_same_net(material: Material) -> None:
 
 def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
     model = fresh(material)
-    quantiles = fit_quantiles([model], material.ops, material.nets)
-    read = read_learned(exported([model], quantiles, {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
+    quantiles, spreads = fit_quantiles([model], material.ops), load_learned().spreads
+    read = read_learned(exported([model], quantiles, spreads))
+    assert read.spreads == spreads
     row, e = material.nets[0], material.examples[0]
     kept = sustained(e.device)
     with torch.no_grad():
         values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction}
         values |= {**kept.group_factors, **kept.generation_factors}
         values |= {math: kept.math_fraction(math) for math in OP_MATHS}
-        model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
+        model.sustain(0, torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED]))
         kernels = torch.exp(model.log_kernel(row.kernels, torch.zeros(len(row.kernels), dtype=torch.int64))).numpy()
     total = float((kernels * row.times.numpy()).sum())
     assert read.costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
@@ -123,13 +112,12 @@ def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
     with torch.no_grad():
         model.floor.fill_(-30.0)
         log_seconds = model.log_row(scattered, torch.arange(len(rows))) + spread * noise
-    found = fit_quantiles([model], replace(scattered, log_seconds=log_seconds), material.nets)
+    found = fit_quantiles([model], replace(scattered, log_seconds=log_seconds))
     below, above = found(scattered.kernels.inputs.numpy().astype(float)).T
     errors = (spread * noise).numpy()
     for mine in (spread.numpy() < 0.2, spread.numpy() > 0.2):
         inside = (errors[mine] >= -below[mine]) & (errors[mine] <= above[mine])
         assert np.mean(inside) == pytest.approx(0.9, abs=0.04)
-    assert np.mean(step_widths(model, material.nets, found)) == pytest.approx(1, abs=0.15)
 
 
 def test_inference_is_the_forward_part_without_the_loss() -> None:
@@ -139,80 +127,17 @@ def test_inference_is_the_forward_part_without_the_loss() -> None:
     assert part.flops[part.is_matrix].sum() == forward.columns.flops[forward.columns.is_matrix].sum()
 
 
-def test_a_spread_holds_nine_of_ten() -> None:
-    residuals = np.linspace(-0.5, 0.5, 1001)
-    low, high = spread_of(residuals)
-    truth = np.exp(-residuals)
-    assert np.mean((truth >= low) & (truth <= high)) == pytest.approx(0.9, abs=0.01)
-
-
-def test_every_device_weighs_the_same_in_the_interval_of_unseen_ones() -> None:
-    errors = np.concatenate([np.full(990, 0.1), np.full(10, -0.7)])
-    names = np.array(["often"] * 990 + ["rarely"] * 10)
-    assert spread_of(errors)[1] == pytest.approx(1.001)
-    assert spread_of(errors, names)[1] == pytest.approx(np.exp(0.7))
-
-
-def test_few_devices_stand_for_one_more_with_a_margin() -> None:
-    """Ten chips: 90 % · 11/10 = 99 % of their steps."""
-    assert outside_of(10) == pytest.approx((0.005, 0.995))
-    assert outside_of(5) == (0.0, 1.0)
-
-
-def test_boards_with_the_same_chip_are_one() -> None:
-    first, second, other = chips_of(np.array(["V100-PCIE-32GB", "V100-SXM2-16GB", "T4"]))
-    assert first == second != other
-
-
-def test_only_a_kind_that_was_often_left_out_has_an_interval_of_its_own() -> None:
-    """150 steps have their own, ten are known, three are not."""
-    names = np.array(["one"] * 163)
-    kinds = np.array(["often"] * 150 + ["rarely"] * 10 + ["hardly"] * 3)
-    families = np.array([f"family {i % 30}" for i in range(163)])
-    found = known_kinds(np.linspace(-0.2, 0.2, 163), names, kinds, families)["one"]
-    assert set(found) == {"often", "rarely"}
-    assert found["often"] is not None and found["rarely"] is None
-    few = np.array([f"family {i % 10}" for i in range(163)])
-    assert known_kinds(np.linspace(-0.2, 0.2, 163), names, kinds, few)["one"]["often"] is None
-
-
-def test_a_kind_is_known_by_device() -> None:
-    names, kinds = np.array(["one"] * 10 + ["other"] * 10), np.array(["a"] * 10 + ["b"] * 10)
-    assert known_kinds(np.zeros(20), names, kinds, names) == {"one": {"a": None}, "other": {"b": None}}
-
-
-def test_unseen_devices_are_never_surer_than_known_ones() -> None:
-    names = np.array(["V100-PCIE-32GB", "T4", "K80"] * 20)
-    wide, narrow = np.linspace(-0.5, 0.5, 60), np.linspace(-0.1, 0.1, 60)
-    spreads = group_spreads(
-        wide, np.full(60, np.nan), narrow, names, np.repeat(STEP_GROUPS, 20), np.repeat(STEP_GROUPS, 20)
-    )
-    for kind in STEP_GROUPS:
-        assert spreads[f"unseen{kind}"] == spreads[f"known{kind}"]
-
-
-def test_a_source_left_out_weighs_as_much_as_all_families() -> None:
-    """Nine hundred errors of 1 % and ten of 50 %: half the weight each."""
-    family = np.concatenate([np.full(900, 0.01), np.full(10, np.nan)])
-    source = np.concatenate([np.full(900, np.nan), np.full(10, -0.5)])
-    names, groups = np.array(["T4"] * 910), np.resize(STEP_GROUPS, 910)
-    spreads = group_spreads(family, source, np.zeros(910), names, groups, groups)
-    assert spreads["known"][1] == pytest.approx(np.exp(0.5))
-
-
-def test_a_device_that_others_forecast_better_keeps_no_profile() -> None:
-    """By more than chance: three steps that disagree among themselves are no proof."""
-    names = np.repeat(["good", "bad", "unsure", "never left out"], 3)
-    own = np.array([0.1, 0.1, 0.1, 0.3, 0.31, 0.29, 0.3, 0.1, 0.2, 0.2, 0.2, 0.2])
-    others = np.array([0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.1, np.nan, np.nan, np.nan])
-    assert earned(own, others, names) == {"good", "unsure", "never left out"}
-
-
-def test_every_cell_of_device_and_kind_weighs_the_same() -> None:
-    """Nine hundred steps of one device 1 % off, ten of another 50 %: half the weight each."""
-    errors = np.concatenate([np.full(900, 0.01), np.full(10, -0.5)])
-    cells = cells_of(np.array(["often"] * 900 + ["rarely"] * 10), np.array(["fp16"] * 910))
-    assert shared_spread(errors, np.full(910, np.nan), cells)[1] == pytest.approx(np.exp(0.5))
+def test_a_device_sustains_what_its_generation_does_and_what_it_alone_does() -> None:
+    names = Names()
+    nets = [net_row(replace(example("resnet18", 8, 2.0), device=find_device(n)), names) for n in ("T4", "RTX 2080 Ti")]
+    model = EfficiencyNet(nets[0].kernels.inputs.shape[1], 16, names, np.array([1e-6]), 0)
+    assert len(model.of_generation) == 1, "both are of Turing"
+    with torch.no_grad():
+        model.of_generation.fill_(0.1)
+        model.of_device[0] = 0.2
+    assert model.sustained[:, 0].detach().numpy() == pytest.approx([0.3, 0.1])
+    model.sustain(1, torch.full((len(SUSTAINED),), 0.5))
+    assert model.sustained[:, 0].detach().numpy() == pytest.approx([0.3, 0.5])
 
 
 def test_layout_is_part_of_the_question() -> None:

@@ -33,11 +33,14 @@ from epochcast.predict.cost.learned import (
 from epochcast.predict.cost.op_bounds import GROUPS, TOWERS, as_run, caps, log_bounds, op_groups
 from epochcast.predict.cost.product import product_columns
 from epochcast.predict.cost.roofline import Analytic, bounds
-from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
+from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
+from epochcast.predict.cost.spreads import EVIDENCE, KERNEL_PARTS, NO_TENSOR_CORES, OTHER_VENDOR, TENSOR_CORES
 from epochcast.predict.cost.waves import TILES
 
 # No board has so many multiprocessors.
 UNMEASURED = replace(find_device("H100"), name="made up", compute_units=97)
+HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
+VARIANCES = dict(zip(EVIDENCE, (0.01, 0.04, 0.09, 0.16), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +53,12 @@ def flat_net(trace: Trace, *outputs: float, unsure: float = 0.0) -> Learned:
     width = features(trace.columns, SoftwareSetting()).shape[1]
     document = {
         "spreads": {
-            "known": [0.9, 1.1],
-            "unseen": [0.5, 2.0],
-            "known, forward": [0.9, 1.1],
-            "unseen, forward": [0.8, 1.3],
-            "known, fp32 products": [0.95, 1.05],
-            "unseen, fp32 products": [0.8, 1.2],
+            "devices": {f"{known_by}, {hardware}": v for known_by, v in VARIANCES.items() for hardware in HARDWARE},
+            "frameworks": dict.fromkeys(GENERATIONS, 0.0),
+            "kernels": dict.fromkeys(KERNEL_PARTS, 0.0),
+            "scales": {f"{hardware}, {mode}": [1, 2] for hardware in HARDWARE for mode in ("training", "forward")},
         },
-        "quantiles": {"weight": [[0.0, 0.0]] * width, "bias": [unsure, unsure], "typical": log1p(exp(unsure))},
+        "quantiles": {"weight": [[0.0, 0.0]] * width, "bias": [unsure, unsure]},
         "seen": [[-1e9] * width, [1e9] * width],
         "laws": {
             "tile_costs": [50.0] * len(TILES) + [0.0],  # the inner size is always divided: no padding
@@ -121,19 +122,13 @@ def test_a_small_op_is_further_from_its_bound_than_a_large_one(trace: Trace) -> 
 
 def test_a_device_nobody_measured_gets_the_wider_interval(trace: Trace) -> None:
     measured = find_device("RTX 3090")
-    own = sustained(measured).known_kinds["fp16-nchw-training"]
-    assert own is not None
+    assert "fp16-nchw-training" in sustained(measured).known_kinds
     known, unseen = (
         flat_net(trace, *only_bound(0.0)).costs(trace.columns, device, TODAY) for device in (measured, UNMEASURED)
     )
-    assert known.high / known.mid == pytest.approx(own[1])
-    assert unseen.high / unseen.mid == pytest.approx(2.0)
-
-
-def test_fp32_products_have_an_interval_of_their_own(trace: Trace) -> None:
-    bert = zoo_model("bert_base").trace(Recipe(4))
-    costs = flat_net(trace, *only_bound(0.0)).costs(bert.columns, UNMEASURED, TODAY)
-    assert costs.high / costs.mid == pytest.approx(1.2)
+    assert known.high / known.mid == pytest.approx(exp(2 * 0.1))
+    assert unseen.high / unseen.mid == pytest.approx(exp(2 * 0.4))
+    assert unseen.low / unseen.mid == pytest.approx(exp(-0.4))
 
 
 def test_an_op_has_quantiles_of_its_own(trace: Trace) -> None:
@@ -145,7 +140,7 @@ def test_an_op_has_quantiles_of_its_own(trace: Trace) -> None:
 
 
 def test_the_shipped_model_is_surer_of_some_kinds_of_op_than_of_others(trace: Trace) -> None:
-    costs = load_learned().costs(trace.columns, find_device("V100"), TODAY)
+    costs = load_learned().alone(trace.columns, find_device("V100"), TODAY)
     width = costs.high / costs.mid
     assert width.max() > 1.05 * width.min() > 1
 

@@ -1,7 +1,7 @@
-"""Intervals by what was measured of a device, on tables made by hand."""
+"""Intervals made of variances by part, on tables made by hand."""
 
-from collections.abc import Mapping
 from dataclasses import replace
+from math import exp, sqrt
 
 import numpy as np
 import pytest
@@ -15,22 +15,36 @@ from epochcast.hardware.sustained import Sustained
 from epochcast.predict.cost import spreads as spreads_module
 from epochcast.predict.cost.learned import load_learned
 from epochcast.predict.cost.product import product_columns
-from epochcast.predict.cost.software_setting import SoftwareSetting
-from epochcast.predict.cost.spreads import Spread, Spreads, step_kind
-
-KNOWN, UNSEEN = Spread(0.8, 1.25), Spread(0.2, 5.0)
-SPREADS = Spreads(
-    {
-        "known": KNOWN,
-        "unseen": UNSEEN,
-        "known, forward": Spread(0.6, 1.6),
-        "unseen, forward": Spread(0.1, 9.0),
-        "known, fp32 products": Spread(0.9, 1.1),
-        "unseen, fp32 products": Spread(0.7, 1.4),
-    }
+from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
+from epochcast.predict.cost.spreads import (
+    EVIDENCE,
+    KERNEL_PARTS,
+    MEASURED,
+    NO_TENSOR_CORES,
+    OPERATORS,
+    OTHER_VENDOR,
+    SISTER,
+    TENSOR_CORES,
+    UNSEEN,
+    Spread,
+    Spreads,
+    evidence,
+    group_of,
+    hardware_group,
+    kernel_shares,
+    step_kind,
 )
+
 DEVICE = find_device("RTX 3090")
+HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
 KIND = "fp16-nchw-training"
+DEVICE_VARIANCES = dict(zip(EVIDENCE, (0.01, 0.02, 0.03, 0.09), strict=True))
+SPREADS = Spreads(
+    {f"{known_by}, {hardware}": DEVICE_VARIANCES[known_by] for known_by in EVIDENCE for hardware in HARDWARE},
+    dict.fromkeys(GENERATIONS, 0.02),
+    dict.fromkeys(KERNEL_PARTS, 0.04) | {"product, full": 0.06},
+    {f"{hardware}, {mode}": (1.5, 2.0) for hardware in HARDWARE for mode in ("training", "forward")},
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +52,22 @@ def training() -> Columns:
     return zoo_model("resnet18").trace(Recipe(8, "momentum", "amp_fp16")).columns
 
 
-def spread(
-    monkeypatch: pytest.MonkeyPatch,
-    columns: Columns,
-    kinds: Mapping[str, tuple[float, float] | None],
-    *,
-    sister_kinds: frozenset[str] = frozenset(),
-    channels_last: bool = False,
-) -> Spread:
-    """Of a step on a device of which these kinds were measured."""
+def profile(
+    monkeypatch: pytest.MonkeyPatch, known: tuple[str, ...] = (), sister: tuple[str, ...] = (), maths: str = ""
+) -> None:
+    """Every device was measured in these kinds, or its sister in those, or in these formats alone."""
 
     def table(device: Device) -> Sustained:
-        return Sustained({"fp32": 1.0}, 1.0, 1.0, {}, known_kinds=kinds, sister_kinds=sister_kinds)
+        kinds, maths_of = (frozenset(known), frozenset(sister)), frozenset(maths.split())
+        return Sustained(
+            {"fp32": 1.0}, 1.0, 1.0, {}, known_kinds=kinds[0], sister_kinds=kinds[1], measured_maths=maths_of
+        )
 
     monkeypatch.setattr(spreads_module, "sustained", table)
-    return SPREADS.of(columns, DEVICE, SoftwareSetting(channels_last=channels_last))
+
+
+def spread(columns: Columns, device: Device = DEVICE) -> Spread:
+    return SPREADS.of(columns, device, SoftwareSetting(), np.ones(len(columns)))
 
 
 @pytest.mark.parametrize(
@@ -71,64 +86,88 @@ def test_the_kind_of_a_step_is_its_format_layout_and_mode(
     assert step_kind(columns, setting) == kind
 
 
-def test_a_device_nobody_measured_is_unseen(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
-    assert spread(monkeypatch, training, {}) == UNSEEN
+def test_one_class_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product alone has share 1: √(0.09 + 0.02 + 0.06) to both sides, 1.5 and 2 times."""
+    profile(monkeypatch)
+    product = spread(product_columns((1024, 1024, 1024), "fp32"))
+    assert product.variances == pytest.approx({"gpu": 0.09, "framework": 0.02, "network": 0.06})
+    assert (product.low, product.high) == pytest.approx((exp(-1.5 * sqrt(0.17)), exp(2 * sqrt(0.17))))
 
 
-@pytest.mark.parametrize("other", ["fp16-nchw-forward", "fp16-channels_last-training", "bf16-nchw-training"])
-def test_another_kind_of_step_makes_a_device_no_better_known(
-    monkeypatch: pytest.MonkeyPatch, training: Columns, other: str
+def test_two_classes_err_independently(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
+    """Σ share² of a step of several classes is less than one."""
+    profile(monkeypatch)
+    shares = kernel_shares(training, np.ones(len(training)))
+    assert shares.sum() == pytest.approx(1)
+    assert spread(training).variances["network"] == pytest.approx(0.04 * float((shares**2).sum()))
+
+
+def test_shares_are_by_seconds_and_format(training: Columns) -> None:
+    half = training.element_bytes <= 2
+    only_half = kernel_shares(training, half.astype(float))
+    places = [place for place, part in enumerate(KERNEL_PARTS) if part.endswith(", half")]
+    assert only_half[places].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("known", "sister", "maths", "expected"),
+    [
+        ((KIND,), (), "fp16", MEASURED),
+        ((), (KIND,), "fp16", SISTER),
+        (("fp16-nchw-forward",), (), "fp16", OPERATORS),
+        (("fp16-channels_last-training",), (), "fp16", OPERATORS),
+        (("bf16-nchw-training",), ("bf16-nchw-training",), "bf16", UNSEEN),
+        ((), (), "", UNSEEN),
+    ],
+)
+def test_the_evidence_for_a_kind_of_step(
+    monkeypatch: pytest.MonkeyPatch,
+    training: Columns,
+    known: tuple[str, ...],
+    sister: tuple[str, ...],
+    maths: str,
+    expected: str,
 ) -> None:
-    assert spread(monkeypatch, training, {other: (0.9, 1.1)}) == UNSEEN
+    profile(monkeypatch, known, sister, maths)
+    assert evidence(training, DEVICE, SoftwareSetting()) == expected
+    assert spread(training).variances["gpu"] == DEVICE_VARIANCES[expected]
 
 
-def test_a_kind_that_was_measured_is_known(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
-    assert spread(monkeypatch, training, {KIND: None}) == KNOWN
+def test_the_layout_decides_whether_a_kind_is_known(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
+    profile(monkeypatch, ("fp16-channels_last-training",))
+    assert evidence(training, DEVICE, SoftwareSetting(channels_last=True)) == MEASURED
+    assert evidence(training, DEVICE, SoftwareSetting()) == UNSEEN
 
 
-def test_a_kind_that_was_measured_often_has_its_own_interval(
-    monkeypatch: pytest.MonkeyPatch, training: Columns
-) -> None:
-    assert spread(monkeypatch, training, {KIND: (0.93, 1.04), "fp16-nchw-forward": (0.5, 2)}) == Spread(0.93, 1.04)
+def test_hardware_and_mode_are_the_group(training: Columns) -> None:
+    devices = {"RTX 3090": TENSOR_CORES, "GTX 1080 Ti": NO_TENSOR_CORES, "MI300X": OTHER_VENDOR}
+    assert {name: hardware_group(find_device(name)) for name in devices} == devices
+    assert group_of(training, DEVICE) == f"{TENSOR_CORES}, training"
+    assert group_of(product_columns((64, 64, 64), "fp32"), DEVICE) == f"{TENSOR_CORES}, forward"
 
 
-def test_the_layout_chooses_among_its_intervals(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
-    kinds = {KIND: (0.9, 1.1), "fp16-channels_last-training": (0.7, 1.3)}
-    assert spread(monkeypatch, training, kinds, channels_last=True) == Spread(0.7, 1.3)
-
-
-def test_another_board_of_the_chip_lies_between_known_and_unseen(
-    monkeypatch: pytest.MonkeyPatch, training: Columns
-) -> None:
-    """√(0.8 · 0.2) and √(1.25 · 5)."""
-    assert spread(monkeypatch, training, {}, sister_kinds=frozenset({KIND})) == pytest.approx((0.4, 2.5))
-
-
-def test_a_kind_that_no_board_of_the_chip_was_measured_in_is_unseen(
-    monkeypatch: pytest.MonkeyPatch, training: Columns
-) -> None:
-    assert spread(monkeypatch, training, {}, sister_kinds=frozenset({"fp32-nchw-training"})) == UNSEEN
-
-
-def test_fp32_products_have_their_own_known_and_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = product_columns((1024, 1024, 1024), "fp32")
-    assert spread(monkeypatch, columns, {"fp32-nchw-forward": None}) == Spread(0.9, 1.1)
-    assert spread(monkeypatch, columns, {}) == Spread(0.7, 1.4)
-
-
-def test_the_ops_of_a_step_have_the_interval_of_its_kind(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
+def test_every_op_of_a_step_has_the_interval_of_the_step(monkeypatch: pytest.MonkeyPatch, training: Columns) -> None:
     """Through the model: the same device, wider where this kind of step was not measured."""
-    model = replace(load_learned(), spreads=SPREADS)
-    widths = []
-    for kinds in ({KIND: None}, {}):
-        spread(monkeypatch, training, kinds)
+    model, widths = replace(load_learned(), spreads=SPREADS), []
+    for known in ((KIND,), ()):
+        profile(monkeypatch, known)
         costs = model.costs(training, DEVICE, SoftwareSetting())
-        widths.append(float(np.median(costs.high / costs.mid)))
+        spread = SPREADS.of(training, DEVICE, SoftwareSetting(), costs.mid)
+        assert costs.high / costs.mid == pytest.approx(spread.high)
+        assert costs.variances == pytest.approx(spread.variances)
+        widths.append(spread.high)
     assert widths[0] < widths[1]
 
 
-def test_unseen_is_never_narrower_in_the_shipped_model() -> None:
-    cases = load_learned().spreads.cases
-    for kind in ("", ", fp32 products"):
-        known, unseen = cases[f"known{kind}"], cases[f"unseen{kind}"]
-        assert unseen.low <= known.low < 1 < known.high <= unseen.high
+@pytest.mark.parametrize("name", ["RTX 3090", "GTX 1080 Ti", "MI300X"])
+def test_less_evidence_is_never_narrower_in_the_shipped_model(
+    monkeypatch: pytest.MonkeyPatch, training: Columns, name: str
+) -> None:
+    device, spreads = find_device(name), load_learned().spreads
+    ends = []
+    for known, sister, maths in (((KIND,), (), ""), ((), (KIND,), ""), ((), (), "fp16"), ((), (), "")):
+        profile(monkeypatch, known, sister, maths)
+        ends.append(spreads.of(training, device, TODAY, np.ones(len(training))))
+    lows, highs = [end.low for end in ends], [end.high for end in ends]
+    assert lows == sorted(lows, reverse=True) and highs == sorted(highs)
+    assert lows[0] < 1 < highs[0]

@@ -1,4 +1,5 @@
 from dataclasses import dataclass, replace
+from math import exp
 from time import process_time
 
 import numpy as np
@@ -13,11 +14,12 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered
+from epochcast.predict.cost.hosts import LaunchHost, measured_launch
 from epochcast.predict.cost.launch import host_seconds
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.exchange import gradients
 from epochcast.predict.forecast.placement import Placement, place, placed
-from epochcast.predict.forecast.step import StepForecast, StepParts, _interval, step_forecast
+from epochcast.predict.forecast.step import StepForecast, StepParts, combined, exchange_range, step_forecast
 
 RESNET = zoo_model("resnet18")
 PLACEMENTS = {
@@ -171,11 +173,35 @@ def test_a_device_that_launches_slower_is_never_faster(v100: Device, per_launch:
     assert step_forecast(trace, slow, per_launch).seconds.mid > step_forecast(trace, fast, per_launch).seconds.mid
 
 
+def test_parts_err_independently_by_hand() -> None:
+    """Kernels e^±0.3, launches e^±0.4: e^±0.5 together; a part that only widens upwards counts half."""
+    ranges = {"kernels": (exp(-0.3), exp(0.3)), "host": (exp(-0.4), exp(0.4))}
+    seconds, variances = combined(1.0, ranges)
+    assert (seconds.low, seconds.high) == pytest.approx((exp(-0.5), exp(0.5)))
+    assert variances == pytest.approx({"kernels": 0.09, "host": 0.16})
+    assert combined(1.0, {"host": (1.0, exp(0.4))})[1] == pytest.approx({"host": 0.04})
+
+
 def test_what_is_not_known_of_the_exchange_widens_the_step() -> None:
-    """Kernels may take 0.3 s less, the 1 s of exchange 0.4 of it less: hypot(0.3, 0.4) = 0.5 below."""
-    low, mid, high = (StepParts(forward, 4.0, 0.0, 1.5, 0.0, 0.0, bubble=0.5) for forward in (1.7, 2.0, 2.0))
-    found = _interval(low, mid, high)
-    assert [found.low, found.mid, found.high] == pytest.approx([7.0, 7.5, 8.5])
+    """Of 1 s of exchange 0.4 s less or 1 s more; the bubble of the pipeline is none of it."""
+    mid = StepParts(2.0, 4.0, 0.0, 1.5, 0.0, 0.0, bubble=0.5)
+    assert exchange_range(mid) == pytest.approx((7.1, 8.5))
+
+
+def test_only_what_bounds_a_step_widens_it(v100: Device, per_kernel: CostModel, per_launch: CostModel) -> None:
+    """An unknown host: nothing to a step bound by kernels, all to one that waits for launches."""
+    trace = RESNET.trace(Recipe(2))
+
+    def step(model: CostModel, host: LaunchHost | None) -> StepForecast:
+        return step_forecast(trace, replace(placed(v100), host=host), model)
+
+    host = LaunchHost("8us", measured_launch(8e-6))
+    widths = [[step(m, h).seconds for h in (host, None)] for m in (per_kernel, per_launch)]
+    (kernels, kernels_unknown), (launches, launches_unknown) = ([s.high / s.low for s in pair] for pair in widths)
+    assert kernels_unknown == pytest.approx(kernels, rel=0.01)
+    assert launches_unknown > 2 * launches
+    assert step(per_kernel, None).variances["host"] < 0.01 * step(per_kernel, None).variances["network"]
+    assert step(per_launch, None).variances["network"] < 0.01 * step(per_launch, None).variances["host"]
 
 
 @every_placement

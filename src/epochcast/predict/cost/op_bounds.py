@@ -96,13 +96,6 @@ def cache_gain(columns: Columns, l2_bytes: float) -> Array:
     return 1 + (CACHE_SPEED - 1) * np.minimum(1.0, l2_bytes / np.maximum(columns.bytes, 1.0))
 
 
-def is_fp32_products(columns: Columns) -> bool:
-    """Whether most of the matrix work is plain products in fp32."""
-    is_product = PLAIN_GROUPS[columns.op_class] == GROUPS.index("matmul")
-    products = columns.is_matrix & (columns.math == op_math_index("fp32")) & is_product
-    return bool(columns.flops[products].sum() > 0.5 * columns.flops[columns.is_matrix].sum() > 0)
-
-
 def log_traffic(columns: Columns) -> Array:
     """Logarithms of the MiB that each op moves."""
     logs: Array = np.maximum(np.log(np.maximum(columns.bytes, 1.0) / 2**20), LEAST_TRAFFIC)

@@ -41,7 +41,6 @@ EVIDENCE = (MEASURED, SISTER, OPERATORS, UNSEEN)
 """What is known of a device for a kind of step, from best to least."""
 
 TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR = "nvidia", "nvidia before tensor cores", "other vendors"
-HARDWARE = (TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR)
 """Hardware whose kernels are written, and err, alike."""
 
 KERNEL_CLASSES = ("convolution", "grouped convolution", "product", "attention", "recurrent", "vector")
@@ -97,7 +96,7 @@ def kernel_shares(columns: Columns, seconds: Array) -> Array:
 
 
 def hardware_group(device: Device) -> str:
-    """One of HARDWARE."""
+    """TENSOR_CORES, NO_TENSOR_CORES or OTHER_VENDOR."""
     if device.vendor != "NVIDIA":
         return OTHER_VENDOR
     return TENSOR_CORES if device.tensor_cores else NO_TENSOR_CORES
