@@ -127,7 +127,7 @@ def fitted_spreads(steps: LeftOutSteps) -> Spreads:
 
 def _enough(steps: LeftOutSteps, hardware: str, mode: str) -> NDArray[np.bool_]:
     """The steps of a group; where it has too few cells, those of all hardware in that mode."""
-    mine = steps.group == f"{hardware}, {mode}"
+    mine: NDArray[np.bool_] = steps.group == f"{hardware}, {mode}"
     if len(np.unique(steps.cell[mine])) >= LEAST_CELLS:
         return mine
     alike: NDArray[np.bool_] = np.char.endswith(steps.group, f", {mode}")

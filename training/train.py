@@ -204,8 +204,9 @@ def measured_toml(material: Material) -> str:
     return "\n".join(pieces)
 
 
-_MEASURED_HEAD = """# Devices of which whole steps were measured, and how many: the rows of studies/accuracy/left_out.csv. A test compares.
-# Some have no row in profiles.toml: similar devices forecast what was left out of them better than a profile of their own.
+_MEASURED_HEAD = """# Devices of which whole steps were measured, and how many: rows of studies/accuracy/left_out.csv.
+# Some have no row in profiles.toml: similar devices forecast them better than a profile of their own.
+# Written by `make model`; a test compares both files.
 """
 
 SPLITS = ("family", "device", "source")

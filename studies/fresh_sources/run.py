@@ -2,8 +2,8 @@
 
     python -m studies fresh_sources          writes docs/fresh-sources.md and studies/fresh_sources/result.csv
 
-Everything is forecast from nothing, as `epochcast evaluate` does it. A source with many rows is sampled, always the same
-rows. Fails where fewer than 70 % of the intervals of all rows hold.
+Everything is forecast from nothing, as `epochcast evaluate` does it. A source with many rows is sampled, always the
+same rows. Fails where fewer than 70 % of the intervals of all rows hold.
 """
 
 import csv
@@ -109,10 +109,10 @@ def write(rows: list[Row], refused: Counter[str]) -> None:
     """The table, worst first."""
     about = {source: words for sources in SOURCES.values() for source, words in sources.items()}
     lines = []
-    for source in about:
+    for source, words in about.items():
         mine = [row for row in rows if row.source == source]
         if mine:
-            lines.append((source, about[source], len(mine), refused[source], *figures(mine)))
+            lines.append((source, words, len(mine), refused[source], *figures(mine)))
     lines.sort(key=lambda line: -line[4])
     names = ("source", "what", "rows", "refused", "mape", "median_ape", "ratio", "holds", "width", "score")
     with (HERE / "result.csv").open("w", encoding="utf-8", newline="") as stream:
@@ -148,8 +148,8 @@ def _cells(mean: float, median: float, ratio: float, holds: float, width: float,
 
 _HEAD = """# Sources that no training read
 
-Written by `python -m studies fresh_sources`. Every row is forecast from nothing; at most 60 rows of a source, drawn once.
-Worst first. Width is high ÷ low of the 90 % interval, the median of a source. The score is Winkler's interval score of
+Written by `python -m studies fresh_sources`. Every row is forecast from nothing; at most 60 rows of a source, drawn
+once. Worst first. Width is high ÷ low of the 90 % interval, the median of a source. The score is Winkler's interval score of
 the logarithm: smaller is better. Refused rows name what is not modelled, or lack a number.
 """
 

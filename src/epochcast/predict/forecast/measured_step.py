@@ -11,6 +11,7 @@ another batch and to more GPUs (`AFTER_LOW`, `AFTER_HIGH`); other parts stay as 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import sqrt
 
 from epochcast.errors import BadInput
 from epochcast.predict.cost.hosts import MOST_LAUNCH_SECONDS, LaunchHost, measured_launch
@@ -60,14 +61,14 @@ def solved_factor(step_seconds: Callable[[float], float], target_seconds: float)
     if not step_seconds(low) <= target_seconds <= step_seconds(high):
         return None
     for _ in range(_ROUNDS):
-        middle = (low * high) ** 0.5
+        middle = sqrt(low * high)
         if step_seconds(middle) < target_seconds:
             low = middle
         else:
             high = middle
         if high / low < 1 + 1e-6:
             break
-    return (low * high) ** 0.5
+    return sqrt(low * high)
 
 
 def scaled_host(host: LaunchHost | None, launch_seconds: float, factor: float) -> LaunchHost:
