@@ -149,8 +149,8 @@ def _cells(mean: float, median: float, ratio: float, holds: float, width: float,
 _HEAD = """# Sources that no training read
 
 Written by `python -m studies fresh_sources`. Every row is forecast from nothing; at most 60 rows of a source, drawn
-once. Worst first. Width is high ÷ low of the 90 % interval, the median of a source. The score is Winkler's interval score of
-the logarithm: smaller is better. Refused rows name what is not modelled, or lack a number.
+once. Worst first. Width is high ÷ low of the 90 % interval, the median of a source. The score is Winkler's interval
+score of the logarithm: smaller is better. Refused rows name what is not modelled, or lack a number.
 """
 
 

@@ -3,8 +3,8 @@
     python -m studies given_step             writes studies/given_step/result.csv
 
 Of every job that a source measured at several batches on one GPU, each batch is given in turn and the others, up to
-four times as large or small, are forecast with kernels scaled to it. Steps that wait for launches are left out: there the
-host is scaled instead. Fails where the shipped factors hold fewer than 85 % or more than 97 % of all pairs.
+four times as large or small, are forecast with kernels scaled to it. Steps that wait for launches are left out: there
+the host is scaled instead. Fails where the shipped factors hold fewer than 85 % or more than 97 % of all pairs.
 """
 
 import csv

@@ -18,6 +18,6 @@ def test_the_list_is_that_of_the_steps_that_were_left_out_in_turn() -> None:
 def test_it_is_told_what_was_measured_of_a_device() -> None:
     assert measured_how(find_device("RTX 3090")) == "steps"
     assert measured_how(find_device("RTX 4070")) == "never"
-    assert measured_how(find_device("V100-SXM2-16GB")) == "sister"
+    assert measured_how(find_device("V100-PCIE-16GB")) == "sister"
     assert measured_how(find_device("TPU v3")) is None
     assert measured_how(replace(find_device("RTX 3090"), sheet="mine.toml")) is None

@@ -168,7 +168,7 @@ def test_a_module_that_is_compiled_is_a_warning_until_the_job_says_so() -> None:
     ("device", "how", "words"),
     [
         ("RTX 4070", "never", "no measurements for this GPU"),
-        ("V100", "sister", "same chip measured on another board"),
+        ("V100-PCIE-16GB", "sister", "same chip measured on another board"),
         ("RTX 3090", "steps", ""),
     ],
 )
