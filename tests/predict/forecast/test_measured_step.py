@@ -12,7 +12,7 @@ from epochcast.predict.forecast.measured_step import (
     AFTER_HIGH,
     AFTER_LOW,
     MOST_RATIO,
-    MeasuredStep,
+    GivenStep,
     parse_measured_step,
     scaled_host,
     solved_factor,
@@ -117,5 +117,5 @@ def test_a_measured_host_keeps_what_else_is_known_of_it() -> None:
 
 def test_a_placement_is_written_with_its_measured_step() -> None:
     placement = Where("A100", step_seconds="210ms@64").placement()
-    assert placement.measured_step == MeasuredStep(0.21, 64)
+    assert placement.measured_step == GivenStep(0.21, 64)
     assert WrittenPlacement.of(placement).placement() == placement

@@ -31,7 +31,7 @@ from epochcast.predict.forecast.loader_queue import feed_for, with_input
 from epochcast.predict.forecast.measured_step import (
     AFTER_HIGH,
     AFTER_LOW,
-    MeasuredStep,
+    GivenStep,
     scaled_host,
     solved_factor,
 )
@@ -155,7 +155,7 @@ def forecast_job(
     )
 
 
-def _as_measured(job: Job, placement: Placement, measured: MeasuredStep, session: Session) -> tuple[Placement, Session]:
+def _as_measured(job: Job, placement: Placement, measured: GivenStep, session: Session) -> tuple[Placement, Session]:
     """The place and the session in which the job takes as long on one GPU as was measured: with other kernels, or with
     another host where the forecast step waits for its launches.
     """

@@ -26,7 +26,7 @@ _ROUNDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredStep:
+class GivenStep:
     """Seconds of one step on one GPU, at so many samples per step."""
 
     seconds: float
@@ -44,12 +44,12 @@ class MeasuredStep:
         return f"{self.seconds:g}s@{self.batch}"
 
 
-def parse_measured_step(text: str) -> MeasuredStep:
+def parse_measured_step(text: str) -> GivenStep:
     """`0.21s@64`: seconds with their unit, then the batch on one GPU."""
     seconds, at, batch = text.strip().partition("@")
     if not at or not batch.strip().isdecimal():
         raise BadInput(f"{text!r} is no measured step: give a time and the batch it was measured at, like 210ms@64")
-    return MeasuredStep(parse_seconds(seconds, option="step_seconds", unit="ms"), int(batch))
+    return GivenStep(parse_seconds(seconds, option="step_seconds", unit="ms"), int(batch))
 
 
 def solved_factor(step_seconds: Callable[[float], float], target_seconds: float) -> float | None:

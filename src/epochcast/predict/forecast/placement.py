@@ -16,7 +16,7 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.price import listed_dollars_per_hour
 from epochcast.hardware.topology import find_topology
 from epochcast.predict.cost.hosts import LaunchHost
-from epochcast.predict.forecast.measured_step import MeasuredStep, parse_measured_step
+from epochcast.predict.forecast.measured_step import GivenStep, parse_measured_step
 from epochcast.predict.forecast.strategies.strategy import Strategy
 from epochcast.predict.forecast.strategies.strategy_table import algorithm_named, find_strategy, strategy_for
 
@@ -52,7 +52,7 @@ class Placement:
     topology: str | None = None
     link_assumed: str | None = None
     host: LaunchHost | None = None
-    measured_step: MeasuredStep | None = None
+    measured_step: GivenStep | None = None
 
     def __post_init__(self) -> None:
         self.strategy.check(self.gpus, self.nodes)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from epochcast.hardware.device import Device
     from epochcast.predict.cost.hosts import LaunchHost
     from epochcast.predict.cost.product import Product
-    from epochcast.predict.forecast.measured_step import MeasuredStep
+    from epochcast.predict.forecast.measured_step import GivenStep
     from epochcast.predict.forecast.placement import Placement
 
 _place = partial(option, group="place")
@@ -166,7 +166,7 @@ class Where(Record):
         )
         return replace(placement, host=self.found_host(), measured_step=self.found_step())
 
-    def found_step(self) -> "MeasuredStep | None":
+    def found_step(self) -> "GivenStep | None":
         """The step that the user measured; None where nobody did."""
         from epochcast.predict.forecast.measured_step import parse_measured_step
 
