@@ -19,17 +19,22 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
 from epochcast.hardware.topology import Topology
+from epochcast.measure.bench.link_fit import LinkFit
 from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
+from epochcast.observe.store.access_tokens import Token
 from epochcast.observe.store.store_rows import Attempt, RunRow
+from epochcast.observe.store.thinning import Thinned
 from epochcast.predict.forecast.forecast import MEMORY_KEYS, SETUP
 from epochcast.predict.forecast.step_explain import StepShares
 from epochcast.predict.memory.remedies import Remedy
+from epochcast.schedule.job_launcher import SchedulerEvent
 from epochcast.schedule.policy_comparison import PolicyComparison
+from epochcast.schedule.queue_changes import CancelledJob
 from epochcast.schedule.queue_document import RefusedJob
 from epochcast.schedule.timetable import QueueListing, Timetable
 from epochcast.surfaces.doctor import DoctorReport
@@ -99,6 +104,19 @@ class CheckedJob(Record):
     problem: str | None
 
 
+_BENCH = AnswerShape(
+    keys={
+        "out": str,
+        "machine": Mapping[str, str | int | float | bool | None],
+        "measured": int,
+        "failed": int,
+        "known": int,
+        "left": int,
+        "seconds": float,
+        "rows": list[Mapping[str, object]],
+    },
+    optional={"links": list[LinkFit]},
+)
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
 _WARNINGS = {"warnings": list[str]}
 _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
@@ -110,6 +128,10 @@ ANSWERS: Mapping[str, AnswerShape] = {
         optional={"probe": ProbeAnswer, "loader": Mapping[str, float | int | str | bool | None]},
         parts=_SETUP,
     ),
+    "bench collectives": _BENCH,
+    "bench loader": _BENCH,
+    "bench models": _BENCH,
+    "bench ops": _BENCH,
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
     "demo": AnswerShape(keys={"forecast": api.Forecast, "elsewhere": list[api.Forecast]}),
@@ -146,6 +168,14 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "inspect": AnswerShape(api.Inspection, optional={"versus": ModelComparison, "memory": _STEP_MEMORY, **_WARNINGS}),
     "instances": AnswerShape(keys={"instances": list[Instance]}),
     "instances add": AnswerShape(keys={"file": str, "instance": Instance}),
+    "instances import": AnswerShape(
+        keys={
+            "files": list[str],
+            "instances": int,
+            "reasons": Mapping[str, int],
+            "skipped": list[Mapping[str, object]],
+        }
+    ),
     "instances remove": AnswerShape(keys={"file": str, "name": str}),
     "jobs": AnswerShape(keys={"file": str, "jobs": list[CheckedJob]}),
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
@@ -163,11 +193,20 @@ ANSWERS: Mapping[str, AnswerShape] = {
         },
     ),
     "scaling": AnswerShape(api.Scaling, parts=_SETUP),
+    "schedule cancel": AnswerShape(keys={"queue": str, "cancelled": list[CancelledJob], "is_worked_on": bool}),
     "schedule plan": AnswerShape(Timetable, {"exceeded": list[str], "files": list[str]}),
     "schedule policies": AnswerShape(keys={"policies": list[ListedPolicy]}),
     "schedule queue": AnswerShape(QueueListing),
+    "schedule run": AnswerShape(SchedulerEvent),
     "schedule simulate": AnswerShape(PolicyComparison, {"refused": list[RefusedJob]}),
+    "schedule submit": AnswerShape(keys={"queue": str, "added": list[str], "refused": list[RefusedJob]}),
+    "serve token add": AnswerShape(keys={"name": str, "token": str}),
+    "serve token end": AnswerShape(keys={"name": str, "ended": bool}),
+    "serve token list": AnswerShape(keys={"tokens": list[Token]}),
+    "store export": AnswerShape(keys={"file": str, "lines": int}),
+    "store import": AnswerShape(keys={"file": str, "added": Mapping[str, int]}),
     "store migrate": AnswerShape(keys={"database": str, "before": str | None, "after": str}),
+    "store vacuum": AnswerShape(Thinned),
     "topologies": AnswerShape(keys={"topologies": list[Topology]}),
     "track": AnswerShape(
         TrackedLog,
