@@ -386,3 +386,10 @@ def test_hugging_face_runs_its_own_module_of_a_model_known_by_name() -> None:
 def test_a_compiler_that_is_not_known_is_answered_as_the_nearest() -> None:
     (run,), _ = read_runs([{**ROW, "compiled": "triton"}])
     assert (run.job.compile, run.notes) == ("inductor", ("compiled by triton is answered as inductor",))
+
+
+def test_a_length_of_the_list_comes_before_a_maximum() -> None:
+    cells = {**ROW, "source": "mlperf_training", "model": "bert-large-uncased"}
+    for words in ("seq<=512", "seq512 (packed/unpadded)"):
+        (run,), _ = read_runs([{**cells, "input_shape": words}])
+        assert (run.input_shape, run.notes) == ((256,), ())

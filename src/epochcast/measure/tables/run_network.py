@@ -146,6 +146,8 @@ def _from_entry(
     entry: Mapping[str, Any], row: Row, model: str, size: Shape | None, batch_per_gpu: float
 ) -> NamedNetwork:
     task = named_task(text(row, "task"))
+    if "input" in entry and longest_sample(row) is not None:
+        size = None  # the list knows more than a maximum
     if size and "latent" in entry:
         size = _latent(size, int(entry["latent"]))
     shape = size or _default_size(entry, task, model, batch_per_gpu)
@@ -212,13 +214,14 @@ def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:
 
 
 def read_size(words: str) -> Shape | None:
-    """3x224x224, 512x512 px, seq512 or 512 tokens, "mean 210, max 768"; what stands in brackets behind does not count.
-    None for other texts, such as 3x(320..608), and for a mere maximum.
+    """3x224x224, 512x512 px, seq512 or 512 tokens, "mean 210, max 768"; brackets behind sides do not count. None for
+    other texts, such as 3x(320..608) or seq512 (unpadded), and for a mere maximum.
     """
-    plain = re.sub(r"\s+\([^)]*\)$", "", words.strip().casefold()).removesuffix(" px")
+    lower = words.strip().casefold()
+    plain = re.sub(r"\s+\([^)]*\)$", "", lower).removesuffix(" px")
     if re.fullmatch(r"\d+(x\d+)*", plain):
         return parse_shape(plain)
-    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens|mean (\d+)\b.*", plain)
+    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens|mean (\d+)\b.*", lower)
     return (int(next(filter(None, tokens.groups()))),) if tokens else None
 
 
