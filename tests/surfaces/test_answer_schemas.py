@@ -12,6 +12,7 @@ import typer
 from benchmarks.answers.asking import MEASURED
 from epochcast.surfaces.answer_schemas import ANSWERS, answer_schema
 from epochcast.surfaces.cli import command_line
+from epochcast.surfaces.cli.command_line import run as main
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NOT_KEPT = {
