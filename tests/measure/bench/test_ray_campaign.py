@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import free_port
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 ray = pytest.importorskip("ray")
@@ -28,7 +29,8 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
-    made: Any = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 2})
+    agent = {"dashboard_agent_listen_port": free_port()}  # another cluster may run beside this one
+    made: Any = Cluster(initialize_head=True, head_node_args={**node, **agent, "num_gpus": 2})
     try:
         for _ in range(2):
             made.add_node(**node, num_gpus=0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ports import free_port
 from tests.schedule.engines.slurm_cluster import SlurmCluster, missing
 
 from epochcast.schedule.engines.executor import Executor
@@ -58,6 +59,8 @@ def ray_cluster() -> Iterator[Any]:
     # A cluster for tests writes its address into this one, too, and does not make it.
     (Path(tempfile.gettempdir()) / "ray").mkdir(exist_ok=True)
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
+    # Two clusters on one machine would ask for the same port of the agent that takes jobs.
+    web["dashboard_agent_listen_port"] = free_port()
     cluster: Any = Cluster(
         initialize_head=True, head_node_args={**head, **web, "_system_config": health, "temp_dir": folder}
     )

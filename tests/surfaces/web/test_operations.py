@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.ports import free_port
 from tests.surfaces.web.conftest import Served
 from tests.surfaces.web.test_kills import wait_for
 
@@ -31,12 +31,6 @@ def test_every_count_of_the_dashboard_is_counted(server: Served) -> None:
     for name in {name for expression in asked for name in re.findall(r"epochcast_\w+", expression)}:
         told = name.removesuffix("_total").removesuffix("_bucket")
         assert f"# TYPE {told}" in counted or f"# TYPE {name}" in counted, name
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
