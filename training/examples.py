@@ -6,10 +6,12 @@ executed on loading) and a broken-off run goes on where it stopped.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from epochcast.describe.capture.resolve import find_model
@@ -38,6 +40,12 @@ class Example:
     model: str
     family: str
     recipe: Recipe
+
+    @property
+    def passes(self) -> NDArray[np.float64]:
+        """How often each op runs in a step: updates once, all others as often as gradients are accumulated."""
+        is_update = self.columns.phase == PHASES.index(Phase.UPDATE)
+        return np.where(is_update, 1.0, float(self.recipe.accumulate))
 
 
 def scratch() -> Path:
@@ -132,12 +140,19 @@ def _at(batch: int, arrays: Mapping[str, np.ndarray]) -> Columns:
     return Columns(*arrays_of_file, *[np.full(len(arrays_of_file[0]), float(batch))])
 
 
+# What the name of a file says of a recipe; the rest is in a digest where it is not the default.
+_IN_PATH = ("batch", "precision", "mode", "optimizer", "attention", "update_style", "compile")
+
+
 def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:
     parts = [reference.replace(":", "_").replace("/", "_"), "x".join(map(str, shape or ()))]
     rules = recipe.precision_rules
     parts += [f"{rules.name}-{rules.convolution_math}" if rules.convolutions_on_tensor_cores else rules.name]
     parts += [recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
     parts += [recipe.compile] if recipe.compile != "none" else []
+    others = {f.name: getattr(recipe, f.name) for f in fields(recipe) if f.name not in _IN_PATH}
+    if others != {f.name: f.default for f in fields(recipe) if f.name not in _IN_PATH}:
+        parts += [blake2b(repr(sorted(others.items())).encode(), digest_size=6).hexdigest()]
     return scratch() / ("-".join(parts) + ".npz")
 
 

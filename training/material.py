@@ -1,5 +1,6 @@
 """What the net is trained on: timed ops, and steps of whole networks with all their ops."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from training.network import Names, NetRow, OpRows, net_row
 from training.op_material import fused_rows, op_rows
 
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
+# Not among them: aws_gpu_benchmark empties the allocator's cache after every step, so that allocations count;
+# peft_method_comparison, ms_swift and simpletuner_sweep are bound by Python; gavel by its data loader.
 WEIGHTS = {
     "timm": 1.0,
     "torchvision_gpu_bench": 1.0,
@@ -23,17 +26,29 @@ WEIGHTS = {
     "lambda_tensorflow": 2.0,
     "xhmy_torch_benchmark": 2.0,
     "kernelbench_level3": 0.4,
-    "flagperf": 1.0,
     "lambda": 0.7,
     "torchvision_gpu_bench_fork": 0.6,
     "u39kun": 0.5,
-    "aws_gpu_benchmark": 1.0,
     "zyr17_24gb": 1.0,
+    "cs336": 1.0,
+    "dlperf": 0.5,
+    "fms_acceleration": 0.4,
+    "litgpt": 1.0,
+    "nvidia_dle": 0.5,
+    "sia_sosp23": 0.7,
+    "zeus_nsdi23": 0.7,
 }
 # Networks that wait for the device in the middle of a step: their seconds are not those of kernels or launches.
 SYNCING = ("maskrcnn_resnet50_fpn",)
 # Fleets that ran the same configuration on many machines alike: one row of each, with the median of what they measured.
 FLEETS = ("lambda",)
+# Sources that ran the same configuration under several power limits: one row of each, the fastest, without a limit.
+POWER_LIMITED = ("zeus_nsdi23",)
+# Sources whose framework runs code of its own after every gradient, which binds small batches: the larger half of the
+# batches of a network on a device is used.
+WITH_HOOKS = ("sia_sosp23",)
+# Other frameworks run kernels of their own.
+FRAMEWORKS = "torch|tensorflow|litgpt"
 CONFIGURATION = (
     "source",
     "device",
@@ -86,8 +101,9 @@ def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
         & ~pl.col("framework_version").fill_null("").str.contains("cudnn none")  # nobody trains without it today
         & ~pl.col("compiled").fill_null(value=False)
         & ~pl.col("model").is_in(list(SYNCING))
+        & pl.col("framework").fill_null("torch").str.contains(FRAMEWORKS)
     )
-    runs = one_per_configuration(runs)
+    runs = one_per_configuration(_large_batches(runs))
     # Inference of the networks that were trained: most of the captures serve both.
     inference = pl.read_parquet(folder / "inference_runs.parquet").filter(
         single
@@ -121,12 +137,23 @@ def distinct(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def one_per_configuration(table: pl.DataFrame) -> pl.DataFrame:
-    """Rows of FLEETS merged: the median of each configuration."""
-    is_fleet = pl.col("source").is_in(list(FLEETS))
-    medians = [pl.col(name).median() for name in ("step_seconds", "samples_per_second")]
+    """One row of each configuration: the median of FLEETS, the fastest of POWER_LIMITED."""
     others = [name for name in table.columns if name not in (*CONFIGURATION, "step_seconds", "samples_per_second")]
-    merged = table.filter(is_fleet).group_by(CONFIGURATION, maintain_order=True).agg(*medians, pl.col(others).first())
-    return pl.concat([table.filter(~is_fleet), merged.select(table.columns)])
+    seconds, rate = pl.col("step_seconds"), pl.col("samples_per_second")
+
+    def merged(sources: Sequence[str], *of_each: pl.Expr) -> pl.DataFrame:
+        groups = table.filter(pl.col("source").is_in(list(sources))).group_by(CONFIGURATION, maintain_order=True)
+        return groups.agg(*of_each, pl.col(others).first()).select(table.columns)
+
+    parts = [merged(FLEETS, seconds.median(), rate.median()), merged(POWER_LIMITED, seconds.min(), rate.max())]
+    return pl.concat([table.filter(~pl.col("source").is_in([*FLEETS, *POWER_LIMITED])), *parts])
+
+
+def _large_batches(table: pl.DataFrame) -> pl.DataFrame:
+    """Without the smaller batches of WITH_HOOKS."""
+    batch = pl.col("batch_per_gpu")
+    is_large = batch >= batch.median().over("source", "device", "model")
+    return table.filter(~pl.col("source").is_in(list(WITH_HOOKS)) | is_large)
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:

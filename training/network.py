@@ -170,10 +170,11 @@ def net_row(example: Example, names: "Names", weight: float = 1.0) -> NetRow:
     """An example as tensors."""
     columns = example.columns
     first, times = distinct_ops(columns)
+    passes = example.passes
     return NetRow(
         kernels_of(select(columns, first), example.device, example.setting),
-        torch.tensor(times, dtype=torch.float32),
-        float(columns.launches.sum()),
+        torch.tensor(times * passes[first], dtype=torch.float32),
+        float(columns.launches @ passes),
         names.devices.index(example.device.name),
         names.stacks.index(stack_name(example.source, example.device.name)),
         names.sources.index(example.source),

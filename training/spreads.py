@@ -2,8 +2,9 @@
 
     E[log(predicted/measured)²] = device(evidence, hardware) + framework + Σ_c share_c² · kernels(c)
 
-by non-negative least squares over left-out steps that are bound by their kernels, reweighted by the variance found so
-far. Every device and kind of step counts alike, however many networks it ran. Steps of families left out and of sources
+by non-negative least squares over left-out training steps on NVIDIA's GPUs that are bound by their kernels, reweighted
+by the variance found so far. Kernels of other vendors are as uncertain, their devices more. Every device and kind of
+step counts alike, however many networks it ran, if it ran enough of them to be known. Steps of families left out and of sources
 left out say how far a measured device is off: a user is a source of their own. Steps of devices left out say it of an
 unseen device.
 
@@ -55,7 +56,8 @@ _ROUNDS = 8
 @dataclass(frozen=True)
 class LeftOutSteps:
     """Steps that were left out: log(predicted/measured), the shares of their kernels (KERNEL_PARTS), what was known of
-    the device, its hardware, the framework, the conformal group, and the cell (device and kind of step) of each.
+    the device, its hardware, the framework, the conformal group, the cell (device and kind of step) of each, and
+    whether it trains.
     """
 
     log_errors: Array
@@ -65,6 +67,7 @@ class LeftOutSteps:
     generation: Labels
     group: Labels
     cell: Labels
+    trains: NDArray[np.bool_]
 
     def where(self, keep: NDArray[np.bool_]) -> "LeftOutSteps":
         """Some of them."""
@@ -77,10 +80,10 @@ class LeftOutSteps:
 
     @property
     def weights(self) -> Array:
-        """Every cell of every kind of evidence alike."""
+        """Every cell of every kind of evidence alike; one with few steps less."""
         cells = np.char.add(np.char.add(self.cell, "/"), self.evidence)
         _, place, count = np.unique(cells, return_inverse=True, return_counts=True)
-        return np.asarray(1.0 / count[place], dtype=np.float64)
+        return np.asarray(1.0 / np.maximum(count, KNOWN_RUNS)[place], dtype=np.float64)
 
 
 def outside_of(count: int) -> tuple[float, float]:
@@ -130,8 +133,7 @@ def _enough(steps: LeftOutSteps, hardware: str, mode: str) -> NDArray[np.bool_]:
     mine: NDArray[np.bool_] = steps.group == f"{hardware}, {mode}"
     if len(np.unique(steps.cell[mine])) >= LEAST_CELLS:
         return mine
-    alike: NDArray[np.bool_] = np.char.endswith(steps.group, f", {mode}")
-    return alike
+    return steps.trains == (mode == "training")
 
 
 def _scale(ratios: Array, steps: LeftOutSteps, mine: NDArray[np.bool_]) -> tuple[float, float]:
@@ -153,7 +155,18 @@ def _design(steps: LeftOutSteps) -> Array:
 
 
 def _variances(steps: LeftOutSteps) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-    design, squares = _design(steps), np.minimum(steps.log_errors**2, MOST_LOG_ERROR**2)
+    mine = (steps.hardware != OTHER_VENDOR) & steps.trains
+    variances = _solved(steps.where(mine))
+    devices = dict(zip(DEVICE_PARTS, variances.tolist(), strict=False))
+    frameworks = dict(zip(GENERATIONS, variances[len(DEVICE_PARTS) :].tolist(), strict=False))
+    kernels = dict(zip(KERNEL_PARTS, variances[len(DEVICE_PARTS) + len(GENERATIONS) :].tolist(), strict=True))
+    devices |= _other_devices(steps.where(steps.hardware == OTHER_VENDOR), np.array(list(kernels.values())))
+    return _in_order(devices), frameworks, kernels
+
+
+def _solved(steps: LeftOutSteps) -> Array:
+    """The variance of every part: devices, frameworks, kernels."""
+    design, squares = _design(steps), _squares(steps)
     usual = np.full(design.shape[1], USUAL_VARIANCE)
     usual[len(DEVICE_PARTS) : len(DEVICE_PARTS) + len(GENERATIONS)] = LEAST_VARIANCE
     variances = usual
@@ -163,10 +176,23 @@ def _variances(steps: LeftOutSteps) -> tuple[dict[str, float], dict[str, float],
         rows = np.concatenate([design * weights[:, None], np.diag(pseudo)])
         target = np.concatenate([squares * weights, usual * pseudo])
         variances = np.maximum(nnls(rows, target)[0], LEAST_VARIANCE)
-    devices = dict(zip(DEVICE_PARTS, variances.tolist(), strict=False))
-    frameworks = dict(zip(GENERATIONS, variances[len(DEVICE_PARTS) :].tolist(), strict=False))
-    kernels = dict(zip(KERNEL_PARTS, variances[len(DEVICE_PARTS) + len(GENERATIONS) :].tolist(), strict=True))
-    return _in_order(devices), frameworks, kernels
+    return variances
+
+
+def _squares(steps: LeftOutSteps) -> Array:
+    return np.minimum(steps.log_errors**2, MOST_LOG_ERROR**2)
+
+
+def _other_devices(steps: LeftOutSteps, kernels: Array) -> dict[str, float]:
+    """What is left of the errors of other vendors' devices after that of kernels, by evidence."""
+    rest = _squares(steps) - steps.shares**2 @ kernels
+    variances = {}
+    for known_by in EVIDENCE:
+        mine = steps.evidence == known_by
+        if mine.any():
+            mean = float(np.average(rest[mine], weights=steps.weights[mine]))
+            variances[f"{known_by}, {OTHER_VENDOR}"] = max(LEAST_VARIANCE, mean)
+    return variances
 
 
 def _in_order(devices: dict[str, float]) -> dict[str, float]:

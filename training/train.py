@@ -33,6 +33,7 @@ from epochcast.predict.cost.spreads import (
     hardware_group,
     kernel_shares,
     step_kind,
+    trains,
 )
 from training.card import model_card
 from training.examples import select
@@ -91,7 +92,7 @@ def exported_laws(models: Sequence[EfficiencyNet]) -> dict[str, list[float]]:
 
 
 # A step is bound by its kernels if they last this much longer than their launches.
-KERNEL_BOUND = 1.5
+KERNEL_BOUND = 2.0
 
 
 def is_kernel_bound(models: Sequence[EfficiencyNet], nets: Sequence[NetRow]) -> NDArray[np.bool_]:
@@ -135,9 +136,10 @@ def left_out_steps(
     hardware = np.array([hardware_group(e.device) for e in examples])
     generation = np.array([GENERATIONS[e.setting.generation] for e in examples])
     group = np.array([group_of(e.columns, e.device) for e in examples])
+    is_training = np.array([trains(e.columns) for e in examples])
     parts = []
     for logs, known_by in by_split:
-        steps = LeftOutSteps(logs, shares, known_by, hardware, generation, group, cells)
+        steps = LeftOutSteps(logs, shares, known_by, hardware, generation, group, cells, is_training)
         parts.append(steps.where(is_kernels & np.isfinite(logs)))
     return LeftOutSteps.joined(parts)
 

@@ -1,12 +1,14 @@
 """The parts of an interval, fitted to errors that were drawn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
 pytest.importorskip("torch")
 
-from epochcast.predict.cost.spreads import EVIDENCE, KERNEL_PARTS, MEASURED, TENSOR_CORES, UNSEEN
+from epochcast.predict.cost.spreads import EVIDENCE, KERNEL_PARTS, MEASURED, OTHER_VENDOR, TENSOR_CORES, UNSEEN
 from training.spreads import (
     HARDWARE,
     KNOWN_RUNS,
@@ -31,7 +33,8 @@ def drawn(deviation: float = 0.2, *, known_by: str = MEASURED, shift: float = 0.
     logs = shift + deviation * np.random.default_rng(seed).standard_normal(count)
     shares = np.zeros((count, len(KERNEL_PARTS)))
     shares[:, KERNEL_PARTS.index("convolution, half")] = 1
-    mode = np.where(np.arange(count) % 2, "training", "forward")
+    trains = np.arange(count) % 2 == 1
+    mode = np.where(trains, "training", "forward")
     return LeftOutSteps(
         logs,
         shares,
@@ -40,6 +43,7 @@ def drawn(deviation: float = 0.2, *, known_by: str = MEASURED, shift: float = 0.
         np.full(count, "pytorch_2"),
         np.char.add(f"{TENSOR_CORES}, ", mode),
         np.char.add("cell ", (np.arange(count) // RUNS).astype(str)),
+        trains,
     )
 
 
@@ -66,8 +70,7 @@ def test_nine_of_ten_new_steps_of_a_group_are_inside(shift: float) -> None:
 
 def test_every_group_has_quantiles_of_its_own() -> None:
     steps = drawn(0.2)
-    forward = np.char.endswith(steps.group, "forward")
-    steps.log_errors[forward] *= 2
+    steps.log_errors[~steps.trains] *= 2
     scales = fitted_spreads(steps).scales
     assert sum(scales[f"{TENSOR_CORES}, forward"]) > 1.5 * sum(scales[f"{TENSOR_CORES}, training"])
 
@@ -82,13 +85,24 @@ def test_less_evidence_is_never_surer() -> None:
         assert variances[0] >= LEAST_VARIANCE
 
 
-def test_every_cell_weighs_the_same() -> None:
+def test_every_cell_weighs_the_same_but_one_with_few_steps() -> None:
     steps = drawn()
     steps.cell[: 10 * RUNS] = "often"
-    cells = np.unique(steps.cell)
-    sums = [steps.weights[steps.cell == cell].sum() for cell in cells]
-    assert sums == pytest.approx([1.0] * len(cells))
+    steps.cell[-1] = "once"
+    sums = {cell: steps.weights[steps.cell == cell].sum() for cell in np.unique(steps.cell).tolist()}
+    assert sums.pop("once") == pytest.approx(1 / KNOWN_RUNS)
+    assert list(sums.values()) == pytest.approx([1.0] * len(sums))
     assert weighted_quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 8.0]), 0.5) == 3
+
+
+def test_devices_of_other_vendors_bear_their_own_errors() -> None:
+    """Kernels are as uncertain as NVIDIA's, so that what is left is the devices'."""
+    nvidia, other = drawn(0.2), drawn(0.4, seed=1)
+    other = replace(other, hardware=np.full(len(other.cell), OTHER_VENDOR))
+    devices = fitted_spreads(LeftOutSteps.joined([nvidia, other])).devices
+    alone = fitted_spreads(nvidia).devices
+    assert devices[f"{MEASURED}, {TENSOR_CORES}"] == pytest.approx(alone[f"{MEASURED}, {TENSOR_CORES}"])
+    assert devices[f"{MEASURED}, {OTHER_VENDOR}"] > 3 * devices[f"{MEASURED}, {TENSOR_CORES}"]
 
 
 def test_few_cells_stand_for_one_more_with_a_margin() -> None:

@@ -79,11 +79,18 @@ def spread(columns: Columns, device: Device = DEVICE) -> Spread:
         ("fp32_strict", "training", SoftwareSetting(channels_last=True), "fp32-channels_last-training"),
     ],
 )
-def test_the_kind_of_a_step_is_its_format_layout_and_mode(
+def test_the_kind_of_convolutions_is_their_format_layout_and_mode(
     precision: str, mode: str, setting: SoftwareSetting, kind: str
 ) -> None:
     columns = zoo_model("resnet18").trace(Recipe(8, "momentum", precision, mode=mode)).columns
     assert step_kind(columns, setting) == kind
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_products_have_no_layout(channels_last: bool) -> None:
+    """A language model on a device known by image networks alone is not known."""
+    columns = zoo_model("gpt2").trace(Recipe(1, "adamw", "amp_bf16")).columns
+    assert step_kind(columns, SoftwareSetting(channels_last=channels_last)) == "bf16-products-training"
 
 
 def test_one_class_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

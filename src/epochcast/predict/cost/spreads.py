@@ -7,7 +7,8 @@ Variances are of log(predicted/measured). share_c is the part of the kernels' se
 errors of one class are the same throughout a step, those of two classes are independent. The evidence for a device is
 one of
 
-    measured   steps of that kind (format of products, layout of images, with or without backward) were measured on it
+    measured   steps of that kind (format; products, or convolutions in a layout; with or without backward) were
+               measured on it
     sister     they were measured on another board with the same chip
     operators  only single products in that format were measured on it or its sister, or steps of another kind
     unseen     neither
@@ -34,7 +35,8 @@ from epochcast.predict.cost.software_setting import GENERATIONS, SoftwareSetting
 Array = NDArray[np.float64]
 
 _BACKWARD = PHASES.index(Phase.BACKWARD)
-_HALF_BYTES = 2.0
+# The widths of formats, by the bytes of an element: up to 2, up to 4, more.
+_WIDTHS, _WIDTH_BYTES = ("half", "full", "double"), (2.0, 4.0)
 
 MEASURED, SISTER, OPERATORS, UNSEEN = "measured", "sister", "operators", "unseen"
 EVIDENCE = (MEASURED, SISTER, OPERATORS, UNSEEN)
@@ -56,8 +58,9 @@ _CLASS_OF = {
     OpClass.RECURRENT: "recurrent",
 }
 _CLASS_PLACES = np.array([KERNEL_CLASSES.index(_CLASS_OF.get(c, "vector")) for c in CLASSES])
-KERNEL_PARTS = tuple(f"{name}, {width}" for name in KERNEL_CLASSES for width in ("full", "half"))
-"""Classes of kernel by format: full (four bytes an element and more), or half and narrower."""
+KERNEL_PARTS = tuple(f"{name}, {width}" for name in KERNEL_CLASSES for width in _WIDTHS)
+"""Classes of kernel by format: half and narrower, full (four bytes an element), double."""
+_IS_PRODUCT = np.array([_CLASS_OF.get(c) in ("product", "attention", "recurrent") for c in CLASSES])
 
 
 class Spread(NamedTuple):
@@ -71,9 +74,16 @@ class Spread(NamedTuple):
 
 
 def step_kind(columns: Columns, setting: SoftwareSetting) -> str:
-    """Format, layout and mode of a step, as measured devices list them: fp16-nchw-training."""
-    layout = "channels_last" if setting.channels_last else "nchw"
-    return f"{main_math(columns)}-{layout}-{'training' if trains(columns) else 'forward'}"
+    """Format, work and mode of a step, as measured devices list them: fp16-nchw-training, bf16-products-training."""
+    return f"{main_math(columns)}-{_main_work(columns, setting)}-{'training' if trains(columns) else 'forward'}"
+
+
+def _main_work(columns: Columns, setting: SoftwareSetting) -> str:
+    """What most of the flops are: products, or convolutions in a layout."""
+    is_product = _IS_PRODUCT[columns.op_class] & columns.is_matrix
+    if columns.flops[is_product].sum() > columns.flops[columns.is_matrix & ~is_product].sum():
+        return "products"
+    return "channels_last" if setting.channels_last else "nchw"
 
 
 def main_math(columns: Columns) -> str:
@@ -89,8 +99,9 @@ def trains(columns: Columns) -> bool:
 
 def kernel_shares(columns: Columns, seconds: Array) -> Array:
     """The parts of the kernels' seconds by KERNEL_PARTS."""
-    is_half = (columns.element_bytes <= _HALF_BYTES).astype(np.int64)
-    sums = np.bincount(2 * _CLASS_PLACES[columns.op_class] + is_half, np.nan_to_num(seconds), len(KERNEL_PARTS))
+    width = np.searchsorted(_WIDTH_BYTES, columns.element_bytes)
+    place = len(_WIDTHS) * _CLASS_PLACES[columns.op_class] + width
+    sums = np.bincount(place, np.nan_to_num(seconds), len(KERNEL_PARTS))
     shares: Array = sums / max(float(sums.sum()), 1e-30)
     return shares
 
