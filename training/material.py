@@ -16,7 +16,8 @@ from training.op_material import fused_rows, op_rows
 
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
 # Not among them: aws_gpu_benchmark empties the allocator's cache after every step, so that allocations count;
-# peft_method_comparison, ms_swift and simpletuner_sweep are bound by Python; gavel by its data loader.
+# peft_method_comparison, ms_swift and simpletuner_sweep are bound by Python, sia_sosp23 by AdaptDL's hooks, gavel by its
+# data loader.
 WEIGHTS = {
     "timm": 1.0,
     "torchvision_gpu_bench": 1.0,
@@ -35,7 +36,6 @@ WEIGHTS = {
     "fms_acceleration": 0.4,
     "litgpt": 1.0,
     "nvidia_dle": 0.5,
-    "sia_sosp23": 0.7,
     "zeus_nsdi23": 0.7,
 }
 # Networks that wait for the device in the middle of a step: their seconds are not those of kernels or launches.
@@ -44,9 +44,6 @@ SYNCING = ("maskrcnn_resnet50_fpn",)
 FLEETS = ("lambda",)
 # Sources that ran the same configuration under several power limits: one row of each, the fastest, without a limit.
 POWER_LIMITED = ("zeus_nsdi23",)
-# Sources whose framework runs code of its own after every gradient, which binds small batches: the larger half of the
-# batches of a network on a device is used.
-WITH_HOOKS = ("sia_sosp23",)
 # Other frameworks run kernels of their own.
 FRAMEWORKS = "torch|tensorflow|litgpt"
 CONFIGURATION = (
@@ -103,7 +100,7 @@ def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
         & ~pl.col("model").is_in(list(SYNCING))
         & pl.col("framework").fill_null("torch").str.contains(FRAMEWORKS)
     )
-    runs = one_per_configuration(_large_batches(runs))
+    runs = one_per_configuration(runs)
     # Inference of the networks that were trained: most of the captures serve both.
     inference = pl.read_parquet(folder / "inference_runs.parquet").filter(
         single
@@ -147,13 +144,6 @@ def one_per_configuration(table: pl.DataFrame) -> pl.DataFrame:
 
     parts = [merged(FLEETS, seconds.median(), rate.median()), merged(POWER_LIMITED, seconds.min(), rate.max())]
     return pl.concat([table.filter(~pl.col("source").is_in([*FLEETS, *POWER_LIMITED])), *parts])
-
-
-def _large_batches(table: pl.DataFrame) -> pl.DataFrame:
-    """Without the smaller batches of WITH_HOOKS."""
-    batch = pl.col("batch_per_gpu")
-    is_large = batch >= batch.median().over("source", "device", "model")
-    return table.filter(~pl.col("source").is_in(list(WITH_HOOKS)) | is_large)
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.describe.graph.math_modes import OP_MATHS
-from epochcast.describe.graph.op import Gradient
+from epochcast.describe.graph.op import Gradient, Phase
 from epochcast.describe.graph.op_work import OpClass
-from epochcast.describe.graph.trace import CLASSES, Columns
+from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
 from epochcast.predict.cost.software_setting import SoftwareSetting
 
 Array = NDArray[np.float64]
@@ -32,6 +32,10 @@ _OF_WEIGHTS = tuple(Gradient).index(Gradient.WEIGHTS)
 _PER_SAMPLE = np.array([c in (OpClass.BATCHED_MATMUL, OpClass.ATTENTION) for c in CLASSES])
 # Vector ops whose rows are within a sample.
 _BY_ROW = np.array([c in (OpClass.LAYER_NORM, OpClass.OTHER_NORM, OpClass.SOFTMAX) for c in CLASSES])
+# An update streams through memory as any elementwise op does. In a measured step it cannot be told from other kernels,
+# so it has no features of its own: a net would put the errors of other kernels there.
+_UPDATE, _ELEMENTWISE = CLASSES.index(OpClass.UPDATE), CLASSES.index(OpClass.ELEMENTWISE)
+_FORWARD = PHASES.index(Phase.FORWARD)
 
 
 class Outline(NamedTuple):
@@ -59,7 +63,10 @@ class Outline(NamedTuple):
         m = np.where(columns.is_matrix & (_PER_SAMPLE[columns.op_class] | is_of_weights), columns.m, 0.0)
         n = np.where(columns.is_matrix | _BY_ROW[columns.op_class], columns.n, 0.0)
         k = np.where(columns.is_matrix & ~is_of_weights, columns.k, 0.0)
-        return cls(m, n, k, *(getattr(columns, name) for name in cls._fields[3:]))
+        is_update = columns.op_class == _UPDATE
+        op_class = np.where(is_update, _ELEMENTWISE, columns.op_class)
+        phase = np.where(is_update, _FORWARD, columns.phase)
+        return cls(m, n, k, op_class, phase, *(getattr(columns, name) for name in cls._fields[5:]))
 
     @property
     def digest(self) -> bytes:

@@ -3,12 +3,10 @@
     seconds ≥ flops / (w · peak)         no product runs above the peak of the format it really runs in
     seconds in half ≤ seconds in float32  of any op, where tensor cores multiply halves
     seconds in half ≥ seconds in float32  of products, where the device has no such half: it computes them in float32
-    seconds ≤ launches · 5 µs + 2 · bytes / bandwidth  of an optimizer's update: it only streams through memory
 
 w is 1 but for convolutions that Winograd's method may do: F(2x2, 3x3) multiplies 2.25 times less than is counted (Lavin
-& Gray 2016). Plain streams reach 70 to 90 % of a data sheet's bandwidth, so half of it is slow. In measured steps the
-update cannot be told from other kernels, so what was learnt of it is not used beyond that. Boost clocks above the data
-sheet's are not counted on. An answer that breaks a law is moved to its bound, with its interval.
+& Gray 2016). Boost clocks above the data sheet's are not counted on. An answer that breaks a law is moved to its bound,
+with its interval.
 """
 
 from dataclasses import replace
@@ -29,9 +27,6 @@ from epochcast.predict.cost.software_setting import SoftwareSetting
 WINOGRAD = 2.25
 WINOGRAD_WINDOW = 9
 SINGLE_BYTES = 4.0
-# The least share of the bandwidth that an update reaches, and the seconds of each of its kernels however small.
-UPDATE_BANDWIDTH, UPDATE_KERNEL_SECONDS = 0.5, 5e-6
-_UPDATE = CLASSES.index(OpClass.UPDATE)
 _CONVOLUTIONS = np.array([c in (OpClass.CONV, OpClass.CONV_TRANSPOSED, OpClass.CONV_GROUPED) for c in CLASSES])
 _HALVES = {op_math_index(math): math for math in ("fp16", "bf16")}
 _SINGLE = op_math_index("fp32")
@@ -49,14 +44,6 @@ def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
     is_convolution = _CONVOLUTIONS[columns.op_class]
     is_winograd: NDArray[np.bool_] = is_convolution & (columns.kernel >= WINOGRAD_WINDOW) & (columns.stride == 1)
     return is_winograd
-
-
-def most_seconds(columns: Columns, device: Device) -> Array:
-    """Of every update; infinite for other ops."""
-    streamed = columns.bytes / (UPDATE_BANDWIDTH * device.memory_bytes_per_second)
-    most = UPDATE_KERNEL_SECONDS * np.maximum(columns.launches, 1.0) + streamed
-    seconds: Array = np.where(columns.op_class == _UPDATE, most, np.inf)
-    return seconds
 
 
 class Middles(Protocol):
@@ -101,7 +88,6 @@ def _in_single(columns: Columns) -> Columns:
 def lawful(costs: Costs, columns: Columns, device: Device, setting: SoftwareSetting, model: Middles) -> Costs:
     """The costs within the laws; `model` is who answered them."""
     least, most = bounds_by_single(columns, device, setting, model)
-    most = np.minimum(most, most_seconds(columns, device))
     mid = np.maximum(np.minimum(costs.mid, most), np.maximum(least, least_seconds(columns, device)))
     if np.array_equal(mid, costs.mid, equal_nan=True):
         return costs

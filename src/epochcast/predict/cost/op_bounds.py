@@ -39,7 +39,6 @@ GROUPS = (
     "attention",
     "norm",
     "elementwise",
-    "update",
 )
 _GROUP_OF = {
     OpClass.CONV: "conv",
@@ -54,7 +53,6 @@ _GROUP_OF = {
     OpClass.BATCH_NORM: "norm",
     OpClass.LAYER_NORM: "norm",
     OpClass.OTHER_NORM: "norm",
-    OpClass.UPDATE: "update",
 }
 PLAIN_GROUPS = np.array([GROUPS.index(_GROUP_OF.get(c, "elementwise")) for c in CLASSES])
 _LAYOUT_GROUPS = np.array([g + 1 if GROUPS[g].startswith("conv") else g for g in PLAIN_GROUPS])
