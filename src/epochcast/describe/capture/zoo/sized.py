@@ -209,7 +209,7 @@ def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, 
         q, k, v = (split_heads(b, part, count) for part, count in zip(parts, counts, strict=True))
         if turns:
             q, k = (b.op(Elementwise("rotary"), [t, *turns], [t.shape], name="rotary")[0] for t in (q, k))
-        y = b.attention(q, k, v, causal=True)
+        y = b.attention(q, k, v, causal=True, dropout=sizes.style == "gpt")
         y = b.linear(join_heads(b, y), sizes.hidden, bias=sizes.has_biases, name="out")
         return b.dropout(y) if sizes.has_biases else y
 
