@@ -4,8 +4,11 @@ import pytest
 
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.resolve import find_model
-from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference
+from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference, sized_decoder
+from epochcast.describe.graph.op_kinds import Matmul
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.training import step_ops
 from epochcast.errors import EpochcastError
 from epochcast.predict.forecast.job import Job
 
@@ -63,3 +66,14 @@ def test_refusals(reference: str, said: str) -> None:
     with pytest.raises(EpochcastError, match=said) as refused:
         find_model(reference)
     assert "\n" not in str(refused.value)
+
+
+def test_the_products_of_experts_run_as_linear_layers_do() -> None:
+    """8 experts, 2 of them for each of 64 tokens: 16 rows for each expert, three products of each, forward and back."""
+    graph = sized_decoder("layers=1,hidden=32,heads=2,vocab=100,ffn=48,experts=8,chosen=2", (64,)).graph(1)
+    step = step_ops(graph, Recipe(1, mode="forward_backward"))
+    products = [op for op in step if isinstance(op.kind, Matmul) and op.kind.grouped]
+    assert len(products) == 3 * 2  # both halves of the gate are one product
+    assert {op.op_class for op in products} == {OpClass.LINEAR}
+    assert {op.work.repeats for op in products} == {8}
+    assert {op.work.flops for op in products} == {2 * 8 * 16 * 32 * 96, 2 * 8 * 16 * 48 * 32}
