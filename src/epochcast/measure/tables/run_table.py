@@ -249,7 +249,7 @@ def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple
         attention = "eager" if is_old_torch else "flash"
     if optimizer.is_fused or is_trainer("fused_update", words):
         return attention, "fused"
-    return attention, "loop" if is_old_torch else "foreach"
+    return attention, "loop" if is_old_torch or optimizer.is_loop else "foreach"
 
 
 def _precision(row: Row, device: Device) -> NamedPrecision:

@@ -77,3 +77,23 @@ def test_the_products_of_experts_run_as_linear_layers_do() -> None:
     assert {op.op_class for op in products} == {OpClass.LINEAR}
     assert {op.work.repeats for op in products} == {8}
     assert {op.work.flops for op in products} == {2 * 8 * 16 * 32 * 96, 2 * 8 * 16 * 48 * 32}
+
+
+def test_a_handwritten_decoder_runs_a_kernel_per_step_of_its_formulas() -> None:
+    """A layer of CS336's model, forward: 7 products with weights and 2 without; two norms of 6; rotations of 7 for
+    queries and keys; 3 copies, scale, mask (2), softmax (5) and a copy in attention; 3 for the gate; 2 residuals.
+    """
+    sizes = "hidden=32,heads=2,vocab=100,style=handwritten"
+    one, two = (
+        sized_decoder(f"layers={layers},{sizes}", (16,)).trace(Recipe(1, mode="forward")).columns.launches.sum()
+        for layers in (1, 2)
+    )
+    assert two - one == 9 + 2 * 6 + 2 * 7 + (3 + 1 + 2 + 5 + 1) + 3 + 2
+    fused = sized_decoder("layers=2,hidden=32,heads=2,vocab=100", (16,)).trace(Recipe(1, mode="forward"))
+    assert two > 2 * fused.columns.launches.sum()
+    assert sized_decoder(f"layers=1,{sizes}").host_class is None
+
+
+def test_a_handwritten_decoder_has_no_experts() -> None:
+    with pytest.raises(EpochcastError, match="style=handwritten has a gate, no experts"):
+        sized_decoder("layers=1,hidden=32,heads=2,vocab=100,style=handwritten,experts=4")
