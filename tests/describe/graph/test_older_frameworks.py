@@ -100,3 +100,34 @@ def test_a_given_bias_is_read_both_ways() -> None:
     ops = [op for op in fused if isinstance(op.kind, Attention)]
     plain = [op for op in step_ops(attention(), Recipe(2, mode="forward_backward")) if isinstance(op.kind, Attention)]
     assert ops[0].work.read_bytes - plain[0].work.read_bytes == bias.bytes
+
+
+def fused_pieces(graph: Graph) -> list[Op]:
+    return [op for op in eager_attention(graph.ops, fuses_softmax=True) if op.layer == "attention"]
+
+
+def test_a_fused_softmax_scales_and_masks_in_its_own_kernel() -> None:
+    graph = attention(causal=True, padded=True, dropout=True)
+    kinds: list[Kind] = [Matmul(transpose_b=True), Softmax(masked=True), Elementwise("dropout"), Matmul()]
+    assert [op.kind for op in fused_pieces(graph)] == kinds
+    assert matrix_flops(fused_pieces(graph)) == matrix_flops(pieces(graph))
+
+
+def test_no_fused_softmax_caps_scores() -> None:
+    assert fused_pieces(attention(capped=True)) == pieces(attention(capped=True))
+
+
+def test_a_fused_softmax_stays_in_half_under_autocast_and_keeps_at_most_a_third_of_the_bytes() -> None:
+    """Eager keeps the softmax in float32 and a copy of it in half; the fused kernel writes half, and that is kept."""
+    eager, fused = (
+        step_ops(attention(causal=True), Recipe(2, attention=kind, precision="amp_fp16", mode="forward_backward"))
+        for kind in ("eager", "fused_softmax")
+    )
+
+    def scores_bytes(ops: tuple[Op, ...]) -> int:
+        read = {t.name: t for op in ops if op.is_gradient for t in op.inputs if t.shape == (2, 3, 5, 5)}
+        forward = {t.name for op in ops if not op.is_gradient for t in op.outputs}
+        return sum(t.bytes for name, t in read.items() if name in forward)
+
+    assert scores_bytes(fused) == 150 * 2
+    assert scores_bytes(eager) >= 150 * (4 + 2)

@@ -128,7 +128,7 @@ def document() -> dict[str, Any]:
         (
             ["kinds", 0, 1],
             {"bias": 1},
-            r"kinds\[0\] \(matmul\) has no attribute 'bias'; known: transpose_a, transpose_b",
+            r"kinds\[0\] \(matmul\) has no attribute 'bias'; known: grouped, transpose_a, transpose_b",
         ),
         (["kinds", 0, 1], {"transpose_a": 1}, r"\(matmul\).transpose_a must be true or false, got 1"),
         (["tensors"], {}, r"ops document.tensors must be a list, got {}"),

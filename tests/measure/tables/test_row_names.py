@@ -144,7 +144,7 @@ def test_every_alias_means_something_here() -> None:
     """A line of the list with a wrong value would refuse every row that uses it."""
     names = row_names()
     optimizers = [*names["optimizer"].values(), *names["nearest_optimizer"].values()]
-    assert {name.removesuffix("_fused") for name in optimizers} <= set(OPTIMIZERS)
+    assert {name.removesuffix("_fused").removesuffix("_loop") for name in optimizers} <= set(OPTIMIZERS)
     assert set(names["framework"].values()) <= set(FRAMEWORKS)
     for name in {*names["precision"].values(), "amp_fp16"}:
         assert find_precision(name).name == name
@@ -159,3 +159,9 @@ def test_keys_are_spelt_as_they_are_looked_for() -> None:
     for section in ("optimizer", "nearest_optimizer", "precision", "strategy", "unit", "task", "column"):
         for key, value in row_names()[section].items():
             assert listed(section, key) == value, key
+
+
+def test_an_optimizer_of_ones_own_runs_a_kernel_per_step_and_tensor() -> None:
+    own, usual = named_optimizer("adamw (own, unfused)"), named_optimizer("adamw (fp32 master)")
+    assert (own.name, own.is_loop, own.is_fused) == ("adamw", True, False)
+    assert (usual.name, usual.is_loop) == ("adamw", False)

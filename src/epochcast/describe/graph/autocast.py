@@ -94,6 +94,8 @@ def _rule(op: Op, low: DType) -> _Rule:
             return _Rule.LOW
         case Loss():
             return _Rule.FULL
+        case Softmax(masked=True):
+            return _Rule.PROMOTE
         case Softmax():
             # Softmax has a kernel that reads float16 and writes float32; bfloat16 is cast first.
             return _Rule.WIDEN if low is DType.FLOAT16 else _Rule.FULL

@@ -9,9 +9,13 @@ from epochcast.describe.graph.op_kinds import Attention, Copy, Elementwise, Kind
 from epochcast.describe.graph.tensor import DType, Tensor
 
 
-def eager_attention(ops: Iterable[Op], *, with_dropout: bool = True, only_capped: bool = False) -> tuple[Op, ...]:
+def eager_attention(
+    ops: Iterable[Op], *, with_dropout: bool = True, only_capped: bool = False, fuses_softmax: bool = False
+) -> tuple[Op, ...]:
     """Every fused attention as scores = QKᵀ, scale, (cap, masks,) softmax, (dropout,) product with V: the L x S matrix
     is in memory, after every step. Nothing that a mask hides is saved. `only_capped`: only where scores are capped.
+    `fuses_softmax`: scale, masks and softmax are one kernel, as in Megatron-LM (`fused_softmax`); where scores are
+    capped or a sink joins them, no such kernel exists.
 
     Where several heads share keys and values, those are repeated first. A sink is one more column of the scores.
     """
@@ -19,10 +23,13 @@ def eager_attention(ops: Iterable[Op], *, with_dropout: bool = True, only_capped
     def is_written(kind: Kind) -> bool:
         return isinstance(kind, Attention) and (kind.capped or not only_capped)
 
-    return tuple(piece for op in ops for piece in (_eager(op, with_dropout) if is_written(op.kind) else (op,)))
+    def pieces(op: Op) -> Iterable[Op]:
+        return _eager(op, with_dropout, fuses_softmax) if is_written(op.kind) else (op,)
+
+    return tuple(piece for op in ops for piece in pieces(op))
 
 
-def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
+def _eager(op: Op, with_dropout: bool, fuses_softmax: bool) -> Iterator[Op]:
     kind = op.kind
     assert isinstance(kind, Attention)
     q, k, v = op.inputs[:3]
@@ -38,13 +45,36 @@ def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
 
     sinks, op = op.weights, replace(op, weights=())
     yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
+    weights = scores_after("weights")
+    if fuses_softmax and not sinks and not kind.capped:
+        for place, bias in enumerate(op.inputs[3:]):
+            biased = scores_after(f"biased.{place}")
+            yield replace(op, name=biased.name, kind=Elementwise("add"), inputs=(scores, bias), outputs=(biased,))
+            scores = biased
+        softmax = Softmax(masked=True)
+        yield replace(op, name=f"{op.name}.softmax", kind=softmax, inputs=(scores,), outputs=(weights,))
+    else:
+        yield from _stepwise(op, kind, scores, weights, sinks)
+    if kind.dropout and with_dropout:
+        dropped = scores_after("dropped")
+        mask = replace(dropped, dtype=DType.BOOL, name=f"{op.name}.kept")
+        yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, mask))
+        weights = dropped
+    yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
+
+
+def _stepwise(op: Op, kind: Attention, scores: Tensor, weights: Tensor, sinks: tuple[Tensor, ...]) -> Iterator[Op]:
+    """From scores to weights by a kernel per step."""
+
+    def scores_after(step: str) -> Tensor:
+        return replace(scores, name=f"{op.name}.{step}")
+
     last = scores_after("scaled")
     yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(last,))
     for step, function, masks in _changes(kind, op.inputs[3:]):
         masked = scores_after(step)
         yield replace(op, name=masked.name, kind=Elementwise(function), inputs=(last, *masks), outputs=(masked,))
         last = masked
-    weights = scores_after("weights")
     if sinks:
         wider = (*scores.shape[:-1], scores.shape[-1] + 1)
         joined = replace(scores, shape=wider, name=f"{op.name}.joined")
@@ -59,12 +89,6 @@ def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
         yield replace(op, name=f"{op.name}.narrow", kind=View(NARROW), inputs=(probabilities,), outputs=(weights,))
     else:
         yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(weights,))
-    if kind.dropout and with_dropout:
-        dropped = scores_after("dropped")
-        mask = replace(dropped, dtype=DType.BOOL, name=f"{op.name}.kept")
-        yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, mask))
-        weights = dropped
-    yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
 
 
 def _changes(kind: Attention, biases: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:

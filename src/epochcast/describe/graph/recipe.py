@@ -11,7 +11,7 @@ from epochcast.errors import BadInput, UnknownName
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
 SELECTIVE = "selective"
-ATTENTIONS = ("sdpa", "flash", "eager")
+ATTENTIONS = ("sdpa", "flash", "fused_softmax", "eager")
 OFFLOADS = ("none", "optimizer", "parameters")
 
 
@@ -21,8 +21,9 @@ class Recipe:
 
     `mode` training is forward, loss, backward and update; forward_backward leaves the update out; forward runs the
     network alone. `freeze` are glob patterns of parameters that are not trained. `attention` sdpa takes PyTorch's own
-    fused kernel and writes capped scores to memory, flash fuses these too, eager writes all scores. `accumulate` steps
-    of forward and backward share one update. `checkpointing` runs every block's forward pass again in backward instead
+    fused kernel and writes capped scores to memory, flash fuses these too. fused_softmax writes the scores and, by one
+    kernel that scales and masks them, the softmax; eager writes after every step. `accumulate` steps of forward and
+    backward share one update. `checkpointing` runs every block's forward pass again in backward instead
     of keeping its activations; selective does so with the scores of attention alone.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose

@@ -32,8 +32,12 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
     graph = adapted(graph, recipe)
     if recipe.attention != "flash":
-        only_capped = recipe.attention == "sdpa"
-        ops = eager_attention(graph.ops, with_dropout=recipe.mode != "forward", only_capped=only_capped)
+        ops = eager_attention(
+            graph.ops,
+            with_dropout=recipe.mode != "forward",
+            only_capped=recipe.attention == "sdpa",
+            fuses_softmax=recipe.attention == "fused_softmax",
+        )
         graph = replace(graph, ops=ops)
     if recipe.mode == "forward":
         return graph.ops

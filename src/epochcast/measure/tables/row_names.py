@@ -15,17 +15,20 @@ from epochcast.base.caching import remembered
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 from epochcast.measure.tables.row_errors import UnknownUnit
 
-FUSED = "_fused"
+FUSED, LOOP = "_fused", "_loop"
 _PER_GPU = re.compile(r"(/|_per_| per )(gpu|device|chip)(?=$|/| per |_per_)")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedOptimizer:
-    """An optimizer of a row: its name here, whether one kernel does the update, and what was assumed."""
+    """An optimizer of a row: its name here, whether one kernel does the update, or a kernel per step and tensor, and
+    what was assumed.
+    """
 
     name: str
     is_fused: bool = False
     note: str | None = None
+    is_loop: bool = False
 
 
 @remembered(1)
@@ -51,12 +54,12 @@ def listed(section: str, words: str) -> str | None:
 
 def named_optimizer(words: str) -> NamedOptimizer:
     """The optimizer of a cell; unknown ones are answered as the nearest, which the note says."""
+    entries: Mapping[str, str] = row_names()["optimizer"]
     for key in keys_of(words):
-        if key in OPTIMIZERS:
-            return NamedOptimizer(key)
-    name = listed("optimizer", words)
-    if name is not None:
-        return NamedOptimizer(name.removesuffix(FUSED), name.endswith(FUSED))
+        name = key if key in OPTIMIZERS else entries.get(key)
+        if name is not None:
+            bare = name.removesuffix(FUSED).removesuffix(LOOP)
+            return NamedOptimizer(bare, name.endswith(FUSED), is_loop=name.endswith(LOOP))
     name = listed("nearest_optimizer", words) or _held_optimizer(keys_of(words)[0])
     name = name or str(row_names()["nearest_optimizer"]["unknown"])
     return NamedOptimizer(name, note=f"the optimizer {words} is not known and answered as {name}")

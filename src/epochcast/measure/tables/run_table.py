@@ -211,7 +211,7 @@ def _job(
     source = text(row, "source")
     framework = _framework(row)
     version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
-    has_old_attention, update_style = _eras(row, version, optimizer)
+    attention, update_style = _eras(row, version, optimizer)
     mode = text(row, "mode") or "training"
     if mode == "training" and optimizer.name == "none":
         mode = "forward_backward"
@@ -224,7 +224,7 @@ def _job(
         precision=precision.name,
         weights=precision.weights,
         mode=mode,
-        attention="eager" if has_old_attention or source == "neusight" else "flash",
+        attention="eager" if source == "neusight" else attention,
         update_style=update_style,
         channels_last=_channels_last(row, device, precision.name),
         accumulate=layout.accumulate if layout else count(row, "grad_accum") or 1,
@@ -237,15 +237,19 @@ def _job(
     )
 
 
-def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[bool, str]:
-    """Whether attention writes its scores to memory, and how parameters are updated, by the age of the software."""
+def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[str, str]:
+    """By which kernels attention runs, and how parameters are updated, by the age of the software."""
     words = text(row, "framework")
     is_old = version is not None and version < _OLD_TORCH
     is_old_torch = "torch" in words.casefold() and is_old
-    is_old_trainer = is_trainer("eager_attention", words) and (is_old or version is None)
+    is_undated = version is None and is_trainer("fused_softmax_undated", words)
+    if is_undated or (is_old and is_trainer("fused_softmax", words)):
+        attention = "fused_softmax"
+    else:
+        attention = "eager" if is_old_torch else "flash"
     if optimizer.is_fused or is_trainer("fused_update", words):
-        return is_old_torch or is_old_trainer, "fused"
-    return is_old_torch or is_old_trainer, "loop" if is_old_torch else "foreach"
+        return attention, "fused"
+    return attention, "loop" if is_old_torch or optimizer.is_loop else "foreach"
 
 
 def _precision(row: Row, device: Device) -> NamedPrecision:

@@ -1,5 +1,7 @@
 """Which kernels attention runs by, where a job does not say: by framework, its version, precision and device.
 
+fused softmax       Megatron-LM and its like before PyTorch 2.0: one kernel scales, masks and takes the softmax of the
+                    scores, which two batched products write and read (megatron/fused_kernels)
 eager               PyTorch before 2.0 has no fused kernel; TensorFlow multiplies by einsum; nor is there one in
                     double precision, for capped scores (Gemma 2), or for AMD's GPUs before CDNA 2 and RDNA 3 (AOTriton)
 flash               PyTorch's scaled_dot_product_attention in halves on NVIDIA's Ampere and later, AMD's as above
@@ -7,6 +9,7 @@ memory-efficient    the same function elsewhere and where a bias is added to the
                     the matrix of scores, so that a graph does not tell the two apart
 """
 
+from epochcast.describe.capture.model_reference import SIZES, ModelReference
 from epochcast.describe.graph.op_kinds import Attention, Softmax
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.precision import find_precision
@@ -24,14 +27,21 @@ _HALVES = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8, DType.FLOAT4})
 
 
 def chosen_attention(job: Job, device: Device | None = None) -> str:
-    """flash or eager as the job says, else as its framework does on the device: sdpa (its fused kernels) or eager."""
+    """flash, fused_softmax or eager as the job says, else as its framework does on the device: sdpa (PyTorch's fused
+    kernels), without them fused_softmax for a model as large trainers run it (`decoder:`), or eager.
+    """
     if job.attention != AUTO:
         return job.attention
     version = job.framework_numbers
     is_old = version is not None and version[0] < _FUSED_VERSION
     is_double = job.precision != AUTO and find_precision(job.precision).products is DType.FLOAT64
     is_without = device is not None and device.generation in _AMD_WITHOUT
-    return "eager" if job.framework != "pytorch" or is_old or is_double or is_without else "sdpa"
+    if job.framework != "pytorch" or is_double or is_without:
+        return "eager"
+    if not is_old:
+        return "sdpa"
+    of_large_trainers = isinstance(job.model, str) and ModelReference.of(job.model).prefix == SIZES
+    return "fused_softmax" if of_large_trainers else "eager"
 
 
 def attention_kernels(trace: Trace, device: Device) -> str | None:
@@ -44,4 +54,6 @@ def attention_kernels(trace: Trace, device: Device) -> str | None:
         is_flash = is_half and not has_bias and device.generation not in _NVIDIA_BEFORE_FLASH
         return "flash" if is_flash else "memory-efficient"
     products = trace.columns.op_class == CLASSES.index(OpClass.BATCHED_MATMUL)
-    return "eager" if products.any() and any(op.kind == Softmax() for op in ops) else None
+    if not products.any() or not any(isinstance(op.kind, Softmax) and not op.kind.log for op in ops):
+        return None
+    return "fused softmax" if trace.recipe.attention == "fused_softmax" else "eager"

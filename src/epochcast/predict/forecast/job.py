@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FRAMEWORKS = ("pytorch", "tensorflow")
 AUTO = "auto"
 """The precision or optimizer that networks of this kind are usually trained with (`defaults`)."""
-ATTENTIONS = (AUTO, "flash", "eager")
+ATTENTIONS = (AUTO, "flash", "fused_softmax", "eager")
 PLAIN: Mapping[str, str] = {"precision": "fp32", "optimizer": "sgd"}
 """What `auto` means for networks that are no language models: what a script that says nothing does."""
 # torch.utils.data.DataLoader's own default.
@@ -141,8 +141,9 @@ class Job(Record):
     )
     attention: str = _recipe(
         "auto",
-        "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0, in TensorFlow and for "
-        "capped scores (Gemma 2).",
+        "flash (one fused kernel), fused_softmax (scores in memory, one kernel scales, masks and normalises them: "
+        "Megatron-LM before flash attention), eager (scores in memory after every step), or auto: before PyTorch 2.0 "
+        "fused_softmax for decoder: models and eager for others; eager in TensorFlow and for capped scores (Gemma 2).",
     )
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
     update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")

@@ -4,8 +4,11 @@ import pytest
 
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.resolve import find_model
-from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference
+from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference, sized_decoder
+from epochcast.describe.graph.op_kinds import Matmul
+from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.training import step_ops
 from epochcast.errors import EpochcastError
 from epochcast.predict.forecast.job import Job
 
@@ -63,3 +66,34 @@ def test_refusals(reference: str, said: str) -> None:
     with pytest.raises(EpochcastError, match=said) as refused:
         find_model(reference)
     assert "\n" not in str(refused.value)
+
+
+def test_the_products_of_experts_run_as_linear_layers_do() -> None:
+    """8 experts, 2 of them for each of 64 tokens: 16 rows for each expert, three products of each, forward and back."""
+    graph = sized_decoder("layers=1,hidden=32,heads=2,vocab=100,ffn=48,experts=8,chosen=2", (64,)).graph(1)
+    step = step_ops(graph, Recipe(1, mode="forward_backward"))
+    products = [op for op in step if isinstance(op.kind, Matmul) and op.kind.grouped]
+    assert len(products) == 3 * 2  # both halves of the gate are one product
+    assert {op.op_class for op in products} == {OpClass.LINEAR}
+    assert {op.work.repeats for op in products} == {8}
+    assert {op.work.flops for op in products} == {2 * 8 * 16 * 32 * 96, 2 * 8 * 16 * 48 * 32}
+
+
+def test_a_handwritten_decoder_runs_a_kernel_per_step_of_its_formulas() -> None:
+    """A layer of CS336's model, forward: 7 products with weights and 2 without; two norms of 6; rotations of 7 for
+    queries and keys; 3 copies, scale, mask (2), softmax (5) and a copy in attention; 3 for the gate; 2 residuals.
+    """
+    sizes = "hidden=32,heads=2,vocab=100,style=handwritten"
+    one, two = (
+        sized_decoder(f"layers={layers},{sizes}", (16,)).trace(Recipe(1, mode="forward")).columns.launches.sum()
+        for layers in (1, 2)
+    )
+    assert two - one == 9 + 2 * 6 + 2 * 7 + (3 + 1 + 2 + 5 + 1) + 3 + 2
+    fused = sized_decoder("layers=2,hidden=32,heads=2,vocab=100", (16,)).trace(Recipe(1, mode="forward"))
+    assert two > 2 * fused.columns.launches.sum()
+    assert sized_decoder(f"layers=1,{sizes}").host_class is None
+
+
+def test_a_handwritten_decoder_has_no_experts() -> None:
+    with pytest.raises(EpochcastError, match="style=handwritten has a gate, no experts"):
+        sized_decoder("layers=1,hidden=32,heads=2,vocab=100,style=handwritten,experts=4")

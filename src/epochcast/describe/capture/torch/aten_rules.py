@@ -1,6 +1,7 @@
 """How a call becomes ops: makers of rules, each from a call's arguments to the pieces it runs."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 
@@ -60,14 +61,16 @@ def matmul(first: str, second: str, added: str | None = None) -> Rule:
 def grouped_matmul(call: AtenCall) -> Iterable[Piece]:
     """Experts' products in one kernel, tokens shared out evenly: (T, K)·(E, K, N), or by expert (K, T/E)·(T/E, N)."""
     if call["mat2"].dim() == 3:
-        yield from matmul("self", "mat2")(call)
+        for piece in matmul("self", "mat2")(call):
+            assert isinstance(piece.kind, Matmul)
+            yield piece._replace(kind=replace(piece.kind, grouped=True))
         return
     (result,) = call.results
     experts, rows, columns = result.shape
     left, right = call.see(call["self"]), call.see(call["mat2"])
     tokens = right.shape[0] // experts
     operands = (left._replace(shape=(experts, tokens, rows)), right._replace(shape=(experts, tokens, columns)))
-    yield Piece(Matmul(transpose_a=True), operands, (result,))
+    yield Piece(Matmul(transpose_a=True, grouped=True), operands, (result,))
 
 
 def _conv_kind(call: AtenCall) -> Conv:

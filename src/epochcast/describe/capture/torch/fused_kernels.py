@@ -109,9 +109,7 @@ def _eager(
     enable_gqa: bool = False,
 ) -> Tensor:
     """Scores, scale, mask, softmax, product: each written to memory, as models did before fused kernels."""
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
-        repeats = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+    key, value = _repeated(query, key, value) if enable_gqa else (key, value)
     scores = torch.matmul(query, key.transpose(-2, -1)) * (scale or 1 / sqrt(query.shape[-1]))
     if is_causal:
         rows, columns = query.shape[-2], key.shape[-2]
@@ -122,6 +120,34 @@ def _eager(
         scores = scores.masked_fill(attn_mask.logical_not(), float("-inf")) if is_bool else scores + attn_mask
     weights = torch.dropout(torch.softmax(scores, dim=-1), dropout_p, True)
     return torch.matmul(weights, value)
+
+
+def _fused_softmax(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Scores, softmax, product: scale and masks are inside the softmax kernel (Megatron-LM)."""
+    key, value = _repeated(query, key, value) if enable_gqa else (key, value)
+    weights = torch.dropout(torch.softmax(torch.matmul(query, key.transpose(-2, -1)), dim=-1), dropout_p, True)
+    return torch.matmul(weights, value)
+
+
+def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values, once for every head of the queries."""
+    repeats = query.shape[-3] // key.shape[-3]
+    if repeats == 1:
+        return key, value
+    return key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+
+
+_WRITTEN_ATTENTION: dict[str, Callable[..., Any]] = {"eager": _eager, "fused_softmax": _fused_softmax}
 
 
 # ---- recurrent layers ---------------------------------------------------------------------------
@@ -292,9 +318,9 @@ _LIBRARY.impl("recurrent_backward", _recurrent_backward_meta, "Meta")
 
 @contextmanager
 def cuda_kernels(attention: str = "sdpa") -> Iterator[None]:
-    """Inside, `meta` tensors use the kernels a CUDA device would; `attention` eager keeps the scores in memory."""
+    """Inside, `meta` tensors use the kernels a CUDA device would; some kinds of `attention` keep scores in memory."""
     chosen: dict[str, Callable[..., Any]] = {
-        "scaled_dot_product_attention": _eager if attention == "eager" else _flash,
+        "scaled_dot_product_attention": _WRITTEN_ATTENTION.get(attention, _flash),
         "dropout": _dropout,
         "lstm.input": _stack("lstm"),
         "gru.input": _stack("gru"),

@@ -81,7 +81,8 @@ def _experts_product(b: Builder, x: Tensor, features: int, mixture: Mixture, nam
     weights = [b.parameter(name, (experts, features, width))]
     if mixture.is_clamped:
         weights.append(b.parameter(f"{name}_bias", (experts, features)))
-    return b.op(Matmul(transpose_b=True), [x], [(experts, rows, features)], weights=weights, name=name)[0]
+    kind = Matmul(transpose_b=True, grouped=True)
+    return b.op(kind, [x], [(experts, rows, features)], weights=weights, name=name)[0]
 
 
 def _clamped(b: Builder, gate: Tensor, up: Tensor) -> Tensor:

@@ -7,6 +7,7 @@
     style=bloom       as gpt, with a norm behind the embedding and no table of positions (its positions, ALiBi, are a
                       bias of the scores, inside the attention kernel)
     style=nemotron    layer norms, rotary positions, squared relu, no biases
+    style=handwritten as llama, but every formula is written out, a kernel per step (`handwritten`), as in course code
 
 `gated`, `tied` (0 or 1) and `experts`, `chosen` (a mixture) vary them; `kv_heads` defaults to `heads`, `ffn` to four
 widths. Other than the zoo's models, which are Hugging Face's, these run fused kernels: one per norm and per rotation,
@@ -23,10 +24,12 @@ from epochcast.describe.capture.model_reference import SIZES
 from epochcast.describe.capture.zoo.attention_layers import (
     in_float32,
     join_heads,
+    rms_norm,
     sequence_length,
     split_heads,
     token_ids,
 )
+from epochcast.describe.capture.zoo.handwritten import handwritten_layer, handwritten_turns
 from epochcast.describe.capture.zoo.moe import Mixture, mixture_layer
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
@@ -34,12 +37,12 @@ from epochcast.describe.graph.op_kinds import Elementwise
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput, UnknownName
 
-STYLES = ("llama", "gpt", "bloom", "nemotron")
+STYLES = ("llama", "gpt", "bloom", "nemotron", "handwritten")
 CONTEXT = 4096
 _MOST = 10**7
 
 HOST_CLASS = "large_trainer"
-"""Its graph has the kernels of large trainers, and their hosts launch them."""
+"""The graphs of most styles have the kernels of large trainers, and their hosts launch them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class DecoderSizes:
             least = 1 if name in ("layers", "hidden", "heads", "vocab") else 0
             if not least <= getattr(self, name) <= _MOST:
                 raise BadInput(f"decoder: {name} must be between {least} and {_MOST:,}, got {getattr(self, name)}")
+        if self.style == "handwritten" and (self.experts or self.gated is False or self.groups != self.heads):
+            raise BadInput("decoder: style=handwritten has a gate, no experts, and as many kv_heads as heads")
         if self.hidden % self.heads or self.heads % self.groups:
             raise BadInput(
                 f"decoder: {self.heads} heads must divide the width {self.hidden}, {self.groups} kv_heads the heads"
@@ -78,7 +83,7 @@ class DecoderSizes:
     @property
     def is_gated(self) -> bool:
         """As said, else by the style."""
-        return self.style == "llama" if self.gated is None else self.gated
+        return self.style in ("llama", "handwritten") if self.gated is None else self.gated
 
     @property
     def is_tied(self) -> bool:
@@ -94,6 +99,11 @@ class DecoderSizes:
     def has_rotations(self) -> bool:
         """Queries and keys are turned by their position."""
         return self.style in ("llama", "nemotron")
+
+    @property
+    def host_class(self) -> str | None:
+        """What launches its kernels: a large trainer, unless somebody wrote it by hand."""
+        return None if self.style == "handwritten" else HOST_CLASS
 
     @property
     def reference(self) -> str:
@@ -164,11 +174,13 @@ def sized_decoder(text: str, input_shape: tuple[int, ...] | None = None) -> Buil
             raise UnknownName("size of decoder", name, size_names)
     reference = decoder_reference(values)
     sizes = DecoderSizes(**{name: _typed(name, value) for name, value in values.items()})
-    return BuiltModel(reference, partial(_graph, sizes, input_shape), host_class=HOST_CLASS)
+    return BuiltModel(reference, partial(_graph, sizes, input_shape), host_class=sizes.host_class)
 
 
 def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int) -> Graph:
     length = sequence_length(SIZES, input_shape, CONTEXT)
+    if sizes.style == "handwritten":
+        return _handwritten(sizes, length, batch)
     b = Builder(SIZES, batch)
     with b.scope("model"):
         x = b.embedding(token_ids(b, length), sizes.vocab, sizes.hidden, name="embed_tokens")
@@ -190,6 +202,19 @@ def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int)
     return b.finish(in_float32(b, logits), units_per_sample=length)
 
 
+def _handwritten(sizes: DecoderSizes, length: int, batch: int) -> Graph:
+    b = Builder(SIZES, batch)
+    x = b.embedding(token_ids(b, length), sizes.vocab, sizes.hidden, name="token_embeddings")
+    cos, sin = handwritten_turns(b, length, sizes.hidden // sizes.heads)
+    for index in range(sizes.layers):
+        with b.scope(f"layers.{index}"):
+            x = handwritten_layer(b, x, sizes.heads, sizes.ffn or 4 * sizes.hidden, cos, sin)
+    table = b.parameters["token_embeddings.weight"].tensor if sizes.is_tied else None
+    x = rms_norm(b, x, name="ln_final")
+    logits = b.linear(x, sizes.vocab, bias=False, weight=table, name="lm_head")
+    return b.finish(logits, units_per_sample=length)
+
+
 def _norm(b: Builder, x: Tensor, sizes: DecoderSizes, name: str) -> Tensor:
     return b.rms_norm(x, name=name) if sizes.style == "llama" else b.layer_norm(x, name=name)
 
@@ -209,7 +234,7 @@ def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, 
         q, k, v = (split_heads(b, part, count) for part, count in zip(parts, counts, strict=True))
         if turns:
             q, k = (b.op(Elementwise("rotary"), [t, *turns], [t.shape], name="rotary")[0] for t in (q, k))
-        y = b.attention(q, k, v, causal=True)
+        y = b.attention(q, k, v, causal=True, dropout=sizes.style == "gpt")
         y = b.linear(join_heads(b, y), sizes.hidden, bias=sizes.has_biases, name="out")
         return b.dropout(y) if sizes.has_biases else y
 

@@ -1,7 +1,7 @@
 """Matrix products: linear layers, products of two computed tensors, stacks of experts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -19,16 +19,18 @@ class Matmul(Kind):
     """(…, M, K) x (…, K, N); the second operand is a weight where the op has weights.
 
     A transposed operand is stored the other way round: `transpose_b` is a linear layer's (N, K) weight.
-    A second weight is a bias, added in the epilogue.
+    A second weight is a bias, added in the epilogue. `grouped`: each of the leading dimension's products has a weight
+    and as many rows as a linear layer has (experts of a mixture); a grouped kernel runs them tile by tile like one.
     """
 
     label: ClassVar[str] = "matmul"
     transpose_a: bool = False
     transpose_b: bool = False
+    grouped: bool = False
 
     def op_class(self, op: Op) -> OpClass:
         """Batched: many small products."""
-        return OpClass.BATCHED_MATMUL if _is_batched(op) else OpClass.LINEAR
+        return OpClass.BATCHED_MATMUL if _is_batched(op) and not self.grouped else OpClass.LINEAR
 
     def flops(self, op: Op) -> int:
         """2·M·N·K per product. A bias is added in the epilogue and not counted: publications do not."""
@@ -85,18 +87,21 @@ class Matmul(Kind):
             rows = first
         if second.name in wanted:
             if self.transpose_b:
-                product, operands = Matmul(transpose_a=True, transpose_b=self.transpose_a), (arriving, rows)
+                product, operands = replace(self, transpose_a=True, transpose_b=self.transpose_a), (arriving, rows)
             else:
-                product, operands = Matmul(transpose_a=not self.transpose_a), (rows, arriving)
+                product = replace(self, transpose_a=not self.transpose_a, transpose_b=False)
+                operands = (rows, arriving)
             if op.weights:
                 yield from _summed(op, product, operands, second, "weights", Gradient.WEIGHTS)
             else:
                 yield from _summed(op, product, operands, second, "data2")
         if first.name in wanted:
             if self.transpose_a:
-                product, operands = Matmul(transpose_a=self.transpose_b, transpose_b=True), (second, arriving)
+                product = replace(self, transpose_a=self.transpose_b, transpose_b=True)
+                operands = (second, arriving)
             else:
-                product, operands = Matmul(transpose_b=not self.transpose_b), (arriving, second)
+                product = replace(self, transpose_a=False, transpose_b=not self.transpose_b)
+                operands = (arriving, second)
             yield from _summed(op, product, operands, first, "data")
 
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:

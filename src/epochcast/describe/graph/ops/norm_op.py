@@ -66,11 +66,14 @@ class Norm(Kind):
 @register_op
 @dataclass(frozen=True, slots=True)
 class Softmax(Kind):
-    """Softmax over the last dimension (`log`: its logarithm)."""
+    """Softmax over the last dimension (`log`: its logarithm). `masked`: the kernel scales and masks what it reads, and
+    writes in the dtype that it reads (Megatron-LM's fused kernels, which autocast does not know).
+    """
 
     label: ClassVar[str] = "softmax"
     runs_as: ClassVar[OpClass] = OpClass.SOFTMAX
     log: bool = False
+    masked: bool = False
 
     def flops(self, op: Op) -> int:
         """Forward 5: max, subtract, exponent (counted once), sum, divide. Backward 4: y·(g − Σ g·y)."""
