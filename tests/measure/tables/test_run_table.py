@@ -64,7 +64,7 @@ def test_a_batch_of_tokens_becomes_sentences() -> None:
 def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
     names = {"source": "nvidia_dle", "model": "bert-large-uncased"}
     assert run(**names).reference == "bert_large_squad"
-    assert run(**names, input_shape="seq128").reference == "bert_large_pretraining"
+    assert run(**names, input_shape="seq128").reference == "bert_large_masked"
 
 
 @pytest.mark.parametrize(

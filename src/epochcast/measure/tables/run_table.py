@@ -39,6 +39,7 @@ from epochcast.measure.tables.run_network import (
     uneven_of,
 )
 from epochcast.measure.tables.run_options import SUBMISSION, compiler_notes, run_options
+from epochcast.measure.tables.run_scripts import RunScript, run_script
 from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
@@ -143,7 +144,9 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
     batch = _batch(row, batch_per_gpu / network.batch_units)
     seconds = step_seconds(row, batch * gpus, network)
     device = _device(row, source, own_device)
-    optimizer, notes = _optimizer(source, text(row, "optimizer")), []
+    script = run_script(source, _framework(row), network.reference)
+    precision = _precision(row, device, script)
+    optimizer, notes = _optimizer(row, precision, script), []
     if optimizer.note:
         notes.append(optimizer.note)
     if text(row, "framework") and named_framework(text(row, "framework")) is None:
@@ -151,10 +154,11 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
     longest = longest_sample(row)
     if longest is not None and network.input_shape == (longest,):
         notes.append("only the maximum length of the texts is given: all are taken as that long")
-    precision = _precision(row, device)
     tuning = run_tuning(row, network, precision.quantisation)
     notes += [*tuning.notes, *compiler_notes(row)]
     job = _job(row, network, device, batch, optimizer, layout, precision, tuning)
+    if script is not None and job.attention == "flash":
+        job = replace(job, attention=script.attention)
     return MeasuredRun(
         row_index,
         source,
@@ -242,19 +246,22 @@ def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple
     words = text(row, "framework")
     is_old = version is not None and version < _OLD_TORCH
     is_old_torch = "torch" in words.casefold() and is_old
+    is_other = is_trainer("eager_attention", words) and (is_old or version is None)
     is_undated = version is None and is_trainer("fused_softmax_undated", words)
     if is_undated or (is_old and is_trainer("fused_softmax", words)):
         attention = "fused_softmax"
     else:
-        attention = "eager" if is_old_torch else "flash"
+        attention = "eager" if is_old_torch or is_other or _framework(row) == "tensorflow" else "flash"
     if optimizer.is_fused or is_trainer("fused_update", words):
         return attention, "fused"
     return attention, "loop" if is_old_torch or optimizer.is_loop else "foreach"
 
 
-def _precision(row: Row, device: Device) -> NamedPrecision:
+def _precision(row: Row, device: Device, script: RunScript | None) -> NamedPrecision:
     """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
     words = text(row, "precision") or "fp32"
+    if script is not None and words == "amp_fp16":
+        words = script.half_precision
     if words == SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return NamedPrecision("amp_fp16" if is_half else "amp_bf16")
@@ -281,7 +288,10 @@ def _channels_last(row: Row, device: Device, precision: str) -> bool:
     return is_submitted or turns_channels_last(_framework(row), precision, device)
 
 
-def _optimizer(source: str, words: str) -> NamedOptimizer:
+def _optimizer(row: Row, precision: NamedPrecision, script: RunScript | None) -> NamedOptimizer:
+    source, words = text(row, "source"), text(row, "optimizer")
+    if script is not None and words != "none":
+        return script.full_optimizer if precision.weights is None else script.optimizer
     if not words:
         return NamedOptimizer("momentum")
     if source in model_names()["momentum_sources"] and words == "sgd":

@@ -54,6 +54,16 @@ def test_eager_attention_writes_its_scores_to_memory(capture: Capture) -> None:
     assert [op.output.shape for op in ops if isinstance(op.kind, Matmul)][1:] == [(8, 10, 10), (8, 10, 8)]
 
 
+def test_a_fused_softmax_is_the_only_kernel_between_the_products(capture: Capture) -> None:
+    labels = {
+        kind: [op.kind.label for op in capture(SelfAttention, (10, 32), mode="forward", attention=kind).ops]
+        for kind in ("eager", "fused_softmax")
+    }
+    between = {kind: names[names.index("softmax") - 1] for kind, names in labels.items()}
+    assert between == {"eager": "elementwise", "fused_softmax": "matmul"}
+    assert len(labels["fused_softmax"]) < len(labels["eager"])
+
+
 def test_multihead_attention_without_weights_is_fused(capture: Capture) -> None:
     class Block(nn.Module):
         def __init__(self) -> None:

@@ -59,11 +59,13 @@ PUBLISHED = {
     "bert_base": Published(109_482_240, dense(12, 768, 512), HUB),
     "bert_base_mlm": Published(109_514_298, dense(12, 768, 512, logits=30522 + 768), HUB),
     "bert_base_pretraining": Published(110_106_428, dense(12, 768, 512, logits=30522 + 768), HUB),
+    "bert_base_masked": Published(110_106_428, dense(12, 768, 512, logits=(30522 + 768) * 80 // 512), HUB),
     "bert_base_classification": Published(109_483_778, dense(12, 768, 512), HUB),
     "bert_base_squad": Published(108_893_186, dense(12, 768, 512), HUB),
     "bert_large": Published(335_141_888, dense(24, 1024, 512), HUB),
     "bert_large_mlm": Published(335_174_458, dense(24, 1024, 512, logits=30522 + 1024), HUB),
     "bert_large_pretraining": Published(336_226_108, dense(24, 1024, 512, logits=30522 + 1024), HUB),
+    "bert_large_masked": Published(336_226_108, dense(24, 1024, 512, logits=(30522 + 1024) * 80 // 512), HUB),
     "bert_large_classification": Published(335_143_938, dense(24, 1024, 512), HUB),
     "bert_large_squad": Published(334_094_338, dense(24, 1024, 512), HUB),
     "gpt2": Published(124_439_808, dense(12, 768, 1024, logits=50257), HUB),
@@ -460,7 +462,7 @@ def test_a_width_must_divide_into_heads() -> None:
 
 
 def test_an_unknown_head_names_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no BERT head called 'ner'; known: classification, mlm"):
+    with pytest.raises(UnknownName, match="no BERT head called 'ner'; known: classification, masked, mlm"):
         bert(1, name="mine", layers=1, width=16, heads=4, head="ner")
 
 
@@ -568,3 +570,11 @@ def test_flops_are_those_torch_counts_forward_and_backward(name: str, transforme
         ours = zoo_model(name, (128,)).trace(Recipe(2, mode="forward_backward", attention=attention)).flops
         assert ours["forward"] == pytest.approx(forward, rel=1e-9)
         assert ours["matrix"] == pytest.approx(counter.get_total_flops(), rel=tolerance)
+
+
+def test_a_head_of_masked_tokens_has_logits_for_a_sixth_of_them() -> None:
+    """20 of 128 tokens, 80 of 512, as Google's scripts mask; the parameters are those of the whole head."""
+    for tokens, masked in ((128, 20), (512, 80)):
+        whole, part = (zoo_model(f"bert_base_{head}", (tokens,)).graph(2) for head in ("pretraining", "masked"))
+        assert part.parameter_count == whole.parameter_count
+        assert (whole.outputs[0].shape, part.outputs[0].shape) == ((2, tokens, 30522), (2, masked, 30522))

@@ -12,7 +12,7 @@ caller is reached) to one operator forward and one backward:
 The redirection is global to the process, so one capture runs at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import sqrt
 from typing import Any
@@ -97,46 +97,40 @@ def _flash(
     return result
 
 
-def _eager(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Scores, scale, mask, softmax, product: each written to memory, as models did before fused kernels."""
-    key, value = _repeated(query, key, value) if enable_gqa else (key, value)
-    scores = torch.matmul(query, key.transpose(-2, -1)) * (scale or 1 / sqrt(query.shape[-1]))
+def _written(fuses_softmax: bool) -> Callable[..., Tensor]:
+    """Scores, scale, mask, softmax, product: each written to memory, as models did before fused kernels. Megatron-LM
+    fuses scale and masks into the kernel of the softmax.
+    """
+
+    def attention(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        key, value = _repeated(query, key, value) if enable_gqa else (key, value)
+        scores = torch.matmul(query, key.transpose(-2, -1))
+        if not fuses_softmax:
+            scores = _masked(scores * (scale or 1 / sqrt(query.shape[-1])), attn_mask, is_causal)
+        weights = torch.dropout(torch.softmax(scores, dim=-1), dropout_p, True)
+        return torch.matmul(weights, value)
+
+    return attention
+
+
+def _masked(scores: Tensor, attn_mask: Tensor | None, is_causal: bool) -> Tensor:
     if is_causal:
-        rows, columns = query.shape[-2], key.shape[-2]
-        visible = torch.ones(rows, columns, dtype=torch.bool, device=query.device).tril()
+        visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
         scores = scores.masked_fill(visible.logical_not(), float("-inf"))
     if attn_mask is not None:
         is_bool = attn_mask.dtype is torch.bool
         scores = scores.masked_fill(attn_mask.logical_not(), float("-inf")) if is_bool else scores + attn_mask
-    weights = torch.dropout(torch.softmax(scores, dim=-1), dropout_p, True)
-    return torch.matmul(weights, value)
-
-
-def _fused_softmax(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Scores, softmax, product: scale and masks are inside the softmax kernel (Megatron-LM)."""
-    key, value = _repeated(query, key, value) if enable_gqa else (key, value)
-    weights = torch.dropout(torch.softmax(torch.matmul(query, key.transpose(-2, -1)), dim=-1), dropout_p, True)
-    return torch.matmul(weights, value)
+    return scores
 
 
 def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,7 +141,7 @@ def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor
     return key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
 
 
-_WRITTEN_ATTENTION: dict[str, Callable[..., Any]] = {"eager": _eager, "fused_softmax": _fused_softmax}
+_WRITTEN_ATTENTION: Mapping[str, Callable[..., Any]] = {"eager": _written(False), "fused_softmax": _written(True)}
 
 
 # ---- recurrent layers ---------------------------------------------------------------------------
