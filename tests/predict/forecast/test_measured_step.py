@@ -75,7 +75,7 @@ def test_the_forecast_at_the_measured_batch_is_the_measurement(ratio: float) -> 
     seconds = ratio * plain.step_seconds.mid
     measured = RESNET(batch=64, step_seconds=f"{seconds:.9g}s@64")
     assert measured.step_seconds.mid == pytest.approx(seconds, rel=1e-5)
-    assert measured.step_seconds.low == pytest.approx(AFTER_LOW * seconds, rel=0.01)
+    assert measured.step_seconds.low == pytest.approx(AFTER_LOW * seconds, rel=0.03)  # the host's part is not measured
     assert measured.step_seconds.high > 0.99 * AFTER_HIGH * seconds, "a host that nobody named may still be slow"
     assert width(measured) < width(plain)
 

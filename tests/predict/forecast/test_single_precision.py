@@ -42,7 +42,7 @@ def test_transformers_answer_fp32_as_before(model: str, device: str) -> None:
 @every(("model", "device"), product(CONVNETS, WITH))
 def test_convolutions_are_never_slower_and_need_the_same_memory(model: str, device: str) -> None:
     single, strict = both(model, device)
-    assert single.step_seconds.mid <= strict.step_seconds.mid
+    assert single.step_seconds.mid <= (1 + 1e-12) * strict.step_seconds.mid
     for name in ("peak_bytes", "peak_breakdown", "memory_verdict", "reserved_bytes", "flops_per_sample"):
         assert getattr(single, name) == getattr(strict, name)
     assert single.mfu is not None and 0 < single.mfu < 1

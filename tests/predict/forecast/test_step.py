@@ -199,7 +199,7 @@ def test_only_what_bounds_a_step_widens_it(v100: Device, per_kernel: CostModel, 
     widths = [[step(m, h).seconds for h in (host, None)] for m in (per_kernel, per_launch)]
     (kernels, kernels_unknown), (launches, launches_unknown) = ([s.high / s.low for s in pair] for pair in widths)
     assert kernels_unknown == pytest.approx(kernels, rel=0.01)
-    assert launches_unknown > 2 * launches
+    assert launches_unknown > 1.5 * launches
     assert step(per_kernel, None).variances["host"] < 0.01 * step(per_kernel, None).variances["network"]
     assert step(per_launch, None).variances["network"] < 0.01 * step(per_launch, None).variances["host"]
 

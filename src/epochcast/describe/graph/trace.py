@@ -4,7 +4,7 @@ A Trace keeps its ops as a template (affine in the batch) and its numbers as col
 never builds the ops again. `ops` are the same as typed values.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from epochcast.describe.graph.op_registry import opaque_names
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import Recipe
-from epochcast.describe.graph.tensor import Tensor
+from epochcast.describe.graph.tensor import Tensor, grad
 from epochcast.describe.graph.training import adapted, as_recipe_runs, float_ops
 
 CLASSES = tuple(OpClass)
@@ -200,6 +200,17 @@ class Trace:
         """Which entries of the columns belong to a phase, by its index in PHASES."""
         mask: NDArray[np.bool_] = self.derived.get(("in phase", phase), lambda: self.columns.phase == phase)
         return mask
+
+    def gradient_entries(self, parameters: Iterable[Parameter]) -> list[tuple[int, int]]:
+        """For the gradient of every trained parameter: the entry of the columns that makes it last, and its bytes. A
+        view is made with the kernel before it.
+        """
+        trained = {grad(p.tensor).name for p in parameters if p.trainable}
+        ready: dict[str, tuple[int, int]] = {}
+        for entry, op in zip(self.entries.tolist(), self.template.base, strict=True):
+            if op.phase is Phase.BACKWARD:
+                ready.update({t.name: (max(entry, 0), t.bytes) for t in op.outputs if t.name in trained})
+        return sorted(ready.values(), key=lambda pair: pair[0])
 
     @derived_property
     def parameter_counts(self) -> tuple[int, int]:

@@ -1,15 +1,16 @@
 """The host beside a device: how long it takes to start a kernel, and what a framework's hooks add to a step.
 
-A kernel's launch takes 8 to 50 µs by processor, container and framework: on a fast device this decides the step of a
+A kernel's launch takes 14 to 60 µs by processor, container and framework: on a fast device this decides the step of a
 small batch. `hosts.toml` has what was measured, system by system, and the classes they belong to. A framework that runs
 code of its own for every parameter's gradient (AdaptDL measures gradient noise there, and waits for it) adds as much
 for each of them to every backward pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from statistics import median
+from math import exp, hypot, log
+from statistics import median, quantiles
 
 from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
@@ -18,8 +19,11 @@ from epochcast.interval import Interval
 from epochcast.units import parse_seconds
 
 FILE = "hosts.toml"
-# Networks on one system differ by this much in seconds per launch: 10.7 to 16.9 µs on one H100 (kernelbench_level3).
-SYSTEM_LOW, SYSTEM_HIGH = 0.8, 1.25
+# Networks on one system differ by this much in seconds per launch: 5th and 95th percentile of 193 rows on systems of
+# hosts.toml, each compared with the figure of its system.
+SYSTEM_LOW, SYSTEM_HIGH = 0.6, 1.45
+# Of an unknown host, an interval leaves out one of this many systems at either end.
+_PARTS = 20
 # No launch takes longer.
 MOST_LAUNCH_SECONDS = 0.1
 # How far a network's seconds per parameter are from the fitted ones. The medians of three of six are between half and
@@ -80,22 +84,32 @@ def parse_hooks(text: str) -> float:
 
 @remembered(1)
 def host_classes() -> Mapping[str, LaunchHost]:
-    """The shipped classes: the median of their systems, and the range of these, as networks on one system differ."""
-    names = rows.read(_document(), "class", FILE, _class_row)
-    by_class: dict[str, list[float]] = {name: [] for name in names}
+    """The shipped classes: the median of their systems, as wide as these and networks on one of them differ."""
+    by_class: dict[str, list[float]] = {name: [] for name, _ in rows.read(_document(), "class", FILE, _class_row)}
     for name, _, seconds in rows.read(_document(), "measured", FILE, _measured_row):
         if name not in by_class:
             raise BadInput(f"{FILE}: {name!r} is no class of it")
         by_class[name].append(seconds)
-    return {
-        name: LaunchHost(name, Interval(SYSTEM_LOW * min(each), median(each), SYSTEM_HIGH * max(each)))
-        for name, each in by_class.items()
-    }
+    return {name: LaunchHost(name, _of_systems(each, min(each), max(each))) for name, each in by_class.items()}
 
 
-def slowest_host() -> float:
-    """The most seconds per launch that were measured of any system."""
-    return max(_measured().values())
+@remembered(1)
+def unknown_host() -> LaunchHost:
+    """The host that nobody named: the median of all systems that were measured in eager mode without a trainer around
+    the network, without the fastest and slowest of twenty.
+    """
+    ordinary = {name for name, is_trainer in rows.read(_document(), "class", FILE, _class_row) if not is_trainer}
+    each = [seconds for name, _, seconds in rows.read(_document(), "measured", FILE, _measured_row) if name in ordinary]
+    fast, *_, slow = quantiles(each, n=_PARTS, method="inclusive")
+    return LaunchHost("unknown", _of_systems(each, fast, slow))
+
+
+def _of_systems(each: Sequence[float], fast: float, slow: float) -> Interval:
+    """Their median, as far as from a fast to a slow one; systems and networks on a system differ independently."""
+    middle = median(each)
+    low = exp(-hypot(log(fast / middle), log(SYSTEM_LOW)))
+    high = exp(hypot(log(slow / middle), log(SYSTEM_HIGH)))
+    return Interval(low * middle, middle, high * middle)
 
 
 @remembered(1)
@@ -114,9 +128,10 @@ def _document() -> Mapping[str, object]:
     return rows.parse(files("epochcast.predict.cost").joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
-def _class_row(row: rows.CatalogueRow) -> str:
+def _class_row(row: rows.CatalogueRow) -> tuple[str, bool]:
+    """Its name, and whether its launches are those of a trainer with more Python between two kernels."""
     row.text("about")
-    return row.text("name")
+    return row.text("name"), row.flag("is_trainer")
 
 
 def _measured_row(row: rows.CatalogueRow) -> tuple[str, tuple[str, str], float]:

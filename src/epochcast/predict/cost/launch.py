@@ -1,47 +1,53 @@
 """Host seconds to start the kernels of a step.
 
-A framework spends a few microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast
-device with small kernels this is most of the step. A calibrated device has its own value; for the others it was fitted
-with the learned model over all devices: launches are the host's, whatever device stands beside it.
+A framework spends microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast device
+with small kernels this is most of the step. A calibrated device has its own value. An unknown host is one of those that
+were measured (`hosts.toml`): launches are the host's, whatever device stands beside it.
+
+PyTorch 1 zeroes gradients where they are, and adds to them: two more kernels for every trained tensor. PyTorch 2 drops
+them, and adds only where several passes share an update.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.describe.graph.trace import Trace
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.hardware.device import Device
-from epochcast.hardware.sustained import usual_launch_seconds
 from epochcast.interval import Interval
-from epochcast.predict.cost.hosts import LaunchHost, host_classes, measured_launch, slowest_host
+from epochcast.predict.cost.hosts import LaunchHost, host_classes, measured_launch, unknown_host
+from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
 
-# The runs whose fitted launch seconds stand for PyTorch in eager mode: small batches of small networks, bound by them.
-EAGER_SOURCE = "torchvision_gpu_bench"
-# Of a host that nobody named: measured over forecast seconds of steps bound by launches, on devices left out of the
-# training, between the 5th and the 95th of a hundred (studies/accuracy/left_out.csv, 199 rows with bound = host).
-UNKNOWN_LOW, UNKNOWN_HIGH = 0.49, 3.03
+_FIRST_PYTORCH = GENERATIONS.index("pytorch_1")
+_INDUCTOR = "inductor"
+_UPDATE = PHASES.index(Phase.UPDATE)
 
 # Host seconds per kernel without Python. A loop in C++ starts kernels of 2.9 µs every 3.8 µs, a CUDA graph every 3.4:
 # Gray, "Getting Started with CUDA Graphs" (NVIDIA 2019). Submissions of vendors run as graphs.
 COMPILED_LAUNCH_SECONDS = {"xla": 3.8e-6, "reduce-overhead": 0.5e-6, "vendor": 0.5e-6}
+# Of eager mode's seconds per kernel. Inductor's code calls its kernels one after another, without modules, dispatch and
+# autograd between them. No row of the tables is bound by it: assumed, between a loop in C++ and eager mode.
+INDUCTOR_LOW, INDUCTOR_FRACTION = 0.3, 0.55
 
 
 def launch_seconds(device: Device) -> float:
-    """Host seconds per kernel: the device's own where it was calibrated, else what was fitted for the framework."""
-    return usual_launch_seconds(EAGER_SOURCE) if device.launch_seconds is None else device.launch_seconds
+    """Host seconds per kernel: the device's own where it was calibrated, else those of an unknown host."""
+    return unknown_host().launch_seconds.mid if device.launch_seconds is None else device.launch_seconds
 
 
 def launch_interval(trace: Trace, device: Device, host: LaunchHost | None = None) -> Interval:
-    """Host seconds per kernel of a step: the host's where it is known, else the device's. Inductor starts its kernels
-    from Python, as eager mode does; other compilers do not, and are never slower.
-
-    An unknown host may be as far off as launch-bound steps were, and as slow as the slowest that was measured.
+    """Host seconds per kernel of a step: the host's where it is known, else the device's, else those of any host that
+    was measured. Inductor starts its kernels from Python, too, but without the modules around them; other compilers do
+    without Python. None is slower than eager mode.
     """
     if host is not None:
         eager = host.launch_seconds
     elif device.launch_seconds is not None:
         eager = measured_launch(device.launch_seconds)
     else:
-        eager = _unknown(launch_seconds(device))
+        eager = unknown_host().launch_seconds
+    if trace.recipe.compile == _INDUCTOR:
+        return Interval(INDUCTOR_LOW * eager.low, INDUCTOR_FRACTION * eager.mid, eager.high)
     bare = COMPILED_LAUNCH_SECONDS.get(trace.recipe.compile)
     if bare is None or bare >= eager.mid:
         return eager
@@ -51,15 +57,30 @@ def launch_interval(trace: Trace, device: Device, host: LaunchHost | None = None
 
 def assumed_host(name: str) -> LaunchHost:
     """The host of a class that nobody named: its middle, and as uncertain as any unknown host."""
-    return LaunchHost(name, _unknown(host_classes()[name].launch_seconds.mid))
+    own, unknown = host_classes()[name].launch_seconds, unknown_host().launch_seconds
+    return LaunchHost(name, Interval(min(own.low, unknown.low), own.mid, max(own.high, unknown.high)))
 
 
-def _unknown(middle_seconds: float) -> Interval:
-    usual = usual_launch_seconds(EAGER_SOURCE)
-    low, high = UNKNOWN_LOW * usual, max(UNKNOWN_HIGH * usual, slowest_host())
-    return Interval(min(low, middle_seconds), middle_seconds, max(high, middle_seconds))
+def started_kernels(trace: Trace, setting: SoftwareSetting) -> NDArray[np.float64]:
+    """Kernels that the host starts for each entry of the columns, those that sum and zero gradients included.
+
+    The zeroes are counted with the first kernel of the update, or of the step where there is none.
+    """
+    recipe = trace.recipe
+    keeps = setting.generation == _FIRST_PYTORCH
+    summed = 1.0 if keeps else (recipe.accumulate - 1) / recipe.accumulate
+    launches = trace.columns.launches
+    if recipe.mode == "forward" or recipe.is_compiled or not summed or not len(launches):
+        return launches
+    places = [place for place, _ in trace.gradient_entries(trace.parameters)]
+    started = launches + summed * np.bincount(places, minlength=len(launches))
+    if keeps:
+        started[int(trace.in_phase(_UPDATE).argmax())] += len(places)
+    return started
 
 
-def host_seconds(trace: Trace, device: Device, host: LaunchHost | None = None) -> NDArray[np.float64]:
+def host_seconds(
+    trace: Trace, device: Device, host: LaunchHost | None = None, setting: SoftwareSetting = TODAY
+) -> NDArray[np.float64]:
     """Host seconds before each entry of the columns may start."""
-    return trace.columns.launches * launch_interval(trace, device, host).mid
+    return started_kernels(trace, setting) * launch_interval(trace, device, host).mid

@@ -11,7 +11,6 @@ import numpy as np
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.op import Parameter, Phase
 from epochcast.describe.graph.op_kinds import Embedding, Recurrent
-from epochcast.describe.graph.tensor import grad
 from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.hardware.cluster import Group
 from epochcast.predict.comm.stragglers import Batch, waiting, waiting_seconds
@@ -44,17 +43,9 @@ def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
     """The gradients of some of the parameters. Places are among the kernels of forward and backward: a step of the
     user's own may update between them.
     """
-    trained = {grad(p.tensor).name for p in parameters if p.trainable}
-    ready: dict[str, tuple[int, int]] = {}
-    is_update = trace.columns.phase == PHASES.index(Phase.UPDATE)
-    before = np.cumsum(is_update)
-    # a view is ready with the kernel before it
-    entries = [entry - int(before[entry]) if len(before) else entry for entry in trace.entries.tolist()]
-    for entry, op in zip(entries, trace.template.base, strict=True):
-        if op.phase is Phase.BACKWARD:
-            ready.update({t.name: (entry, t.bytes) for t in op.outputs if t.name in trained})
-    ordered = sorted(ready.values(), key=lambda pair: pair[0])
-    return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
+    before = np.cumsum(trace.columns.phase == PHASES.index(Phase.UPDATE))
+    made_by = trace.gradient_entries(parameters)
+    return Gradients(tuple(size for _, size in made_by), tuple(entry - int(before[entry]) for entry, _ in made_by))
 
 
 MEBIBYTE = 2**20

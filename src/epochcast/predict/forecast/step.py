@@ -20,7 +20,7 @@ from epochcast.interval import Interval
 from epochcast.predict.comm.stragglers import exchange_error_seconds
 from epochcast.predict.cost.compiled import fused_costs
 from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered, describe_op
-from epochcast.predict.cost.launch import launch_interval
+from epochcast.predict.cost.launch import launch_interval, started_kernels
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts
@@ -61,11 +61,12 @@ def step_forecast(
     """
     strategy, device = placement.strategy, placement.device
     rank = strategy.rank_trace(trace, placement.gpus)
+    setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     costs = step_costs(rank, device, model, setting)
-    launch = launch_interval(rank, device, placement.host)
-    middle = Kernels(rank, costs.mid, rank.columns.launches * launch.mid)
+    launch, started = launch_interval(rank, device, placement.host), started_kernels(rank, setting)
+    middle = Kernels(rank, costs.mid, started * launch.mid)
     kernels = [replace(middle, seconds=seconds) for seconds in (costs.low, costs.mid, costs.high)]
-    hosts = [replace(middle, launches=rank.columns.launches * seconds) for seconds in (launch.low, launch.high)]
+    hosts = [replace(middle, launches=started * seconds) for seconds in (launch.low, launch.high)]
 
     timing = strategy.timing(trace, middle, placement.group, device)
     low, mid, high, fast_host, slow_host = (timing(each) for each in (*kernels, *hosts))
