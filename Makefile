@@ -115,6 +115,7 @@ prices: $(DEV) ## Write the shipped price list from the table of offers
 
 model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m training.published_rates
+	$(BIN)/python -m training.power_law
 	$(BIN)/python -m training.train
 	$(BIN)/python -m training.train_layers
 

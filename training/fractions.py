@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.describe.graph.math_modes import OP_MATHS
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.power_law import clock_fraction
 from epochcast.hardware.sustained import Sustained
 from epochcast.predict.cost.op_bounds import GROUPS
 from epochcast.predict.cost.software_setting import GENERATIONS
@@ -89,7 +91,8 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions
         origin = sorted(sources.get(name, set())) + (["operator tables"] if name in ops else [])
         pieces.append(
             f'[[device]]\nname = "{name}"\nsteps = {steps.count(name)}\nops = {int(ops.get(name, 0))}\n'
-            f"math_fractions = {_table(row.math_fractions)}\nvector_fraction = {row.vector_fraction:.3f}\n"
+            f"math_fractions = {_table(_of_sheet(name, row.math_fractions))}\n"
+            f"vector_fraction = {row.vector_fraction:.3f}\n"
             f"bandwidth_fraction = {row.bandwidth_fraction:.3f}\ngroup_factors = {_table(row.group_factors)}\n"
             f"generation_factors = {_table(row.generation_factors)}\n"
             f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n"
@@ -101,6 +104,11 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions
             f'[[stack]]\nname = "{stack}"\nlaunch_seconds = {seconds:.3g}\nsource = "fitted on the steps of {stack}"\n'
         )
     return "\n".join(pieces)
+
+
+def _of_sheet(name: str, fractions: Mapping[str, float]) -> dict[str, float]:
+    """Fractions of the data sheet, from those of the peak at the clock that the board's power sustains."""
+    return {math: fraction * clock_fraction(find_device(name), math) for math, fraction in fractions.items()}
 
 
 def _table(numbers: Mapping[str, float], form: str = ".3f") -> str:

@@ -5,7 +5,9 @@ afterwards, and the forecasts with them. Here the order is part of the training,
 
     rate(d)  = log(fraction · peak^(1-u))             of every math, of vector arithmetic, and of bandwidth
     gap      = least rate(fast) - rate(slow)          over the rates that may bound a group of ops
+    left     = gap - most factor(fast) - factor(slow)  over the groups
     loss     = Σ_pairs max(0, rate(slow) - rate(fast))² + Σ_groups max(0, factor(fast) - factor(slow) - gap)²
+             + Σ_frameworks max(0, factor(fast) - factor(slow) - left)²
 """
 
 import numpy as np
@@ -14,6 +16,7 @@ import torch
 from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
+from epochcast.hardware.power_law import sustained_peak
 from epochcast.hardware.siblings import sibling_pairs
 from epochcast.hardware.sustained import MOST_BANDWIDTH_LOSS, MOST_PEAK_LOSS
 from epochcast.predict.cost.op_bounds import GROUPS
@@ -45,12 +48,15 @@ class SiblingOrder:
         ahead = torch.where(torch.isnan(ahead), torch.tensor(torch.inf), ahead)
         groups = sustained[:, self.first_group : self.first_group + len(GROUPS)]
         gap = ahead.amin(dim=1, keepdim=True).clamp(min=0.0)
-        behind = groups[self.fast] - groups[self.slow] - gap
-        return ORDER_WEIGHT * ((-ahead).clamp(min=0.0) ** 2).mean() + ORDER_WEIGHT * (behind.clamp(min=0.0) ** 2).mean()
+        longer = groups[self.fast] - groups[self.slow]
+        stacks = sustained[:, self.first_group + len(GROUPS) :]
+        left = (gap - longer.amax(dim=1, keepdim=True)).clamp(min=0.0)
+        missed = (-ahead, longer - gap, stacks[self.fast] - stacks[self.slow] - left)
+        return sum((ORDER_WEIGHT * (each.clamp(min=0.0) ** 2).mean() for each in missed), torch.zeros(()))
 
 
 def _sheet(device: Device) -> list[float]:
     """Logarithms of what a data sheet is worth at least, by column; NaN for formats that the device lacks."""
-    peaks = [device.peak(math) if device.has(math) else np.nan for math in OP_MATHS]
+    peaks = [sustained_peak(device, math) if device.has(math) else np.nan for math in OP_MATHS]
     logs = (1 - MOST_PEAK_LOSS) * np.log([*peaks, device.peak("fp32_vector")])
     return [*logs.tolist(), (1 - MOST_BANDWIDTH_LOSS) * float(np.log(device.memory_bytes_per_second))]

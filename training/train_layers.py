@@ -152,7 +152,7 @@ def main() -> int:
     """Train and write both files."""
     model = train_all(data_folder())
     data = to_bytes(model)
-    write(PACKAGE / "cost" / FILE, data)
+    write(PACKAGE / "predict" / "cost" / FILE, data)
     write(DOCS / "model-card-layers.md", card_text(model.card, len(data), model.unknown_widths).encode())
     say(f"{FILE}: {len(data) / 1e3:.0f} KB; errors are in docs/model-card-layers.md")
     return 0

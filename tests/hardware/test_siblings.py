@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from epochcast.hardware.catalogue import devices, find_device
+from epochcast.hardware.power_law import sustained_peak
 from epochcast.hardware.siblings import is_sibling, ordered, sibling_pairs
 from epochcast.hardware.sustained import sustained
 
@@ -52,7 +53,7 @@ def test_no_device_of_the_catalogue_sustains_less_than_a_slower_sibling() -> Non
     for slow, fast in ((by_name[a], by_name[b]) for a, b in pairs):
         less, more = sustained(slow), sustained(fast)
         for math in slow.peak_flops_per_second.keys() & {"fp32", "tf32", "fp16", "bf16", "fp8"}:
-            rates = [own.math_fraction(math) * d.peak(math) for own, d in ((less, slow), (more, fast))]
+            rates = [own.math_fraction(math) * sustained_peak(d, math) for own, d in ((less, slow), (more, fast))]
             assert rates[0] <= rates[1] * (1 + 1e-6), (slow.name, fast.name, math)
         moved = [own.bandwidth_fraction * d.memory_bytes_per_second for own, d in ((less, slow), (more, fast))]
         assert moved[0] <= moved[1] * (1 + 1e-6), (slow.name, fast.name)

@@ -54,10 +54,10 @@ def test_one_relative_answers_alone() -> None:
 def test_the_nearer_relative_counts_more() -> None:
     known = {A.name: row(0.9), B.name: row(0.3)}
     assert prior(find_device("V100-SXM2-16GB"), known, (A, B)).math_fractions["fp32"] > 0.8
-    assert prior(find_device("L4"), known, (A, B)).math_fractions["fp32"] < 0.5
+    assert prior(find_device("TITAN RTX"), known, (A, B)).math_fractions["fp32"] < 0.5
 
 
 def test_similarity_is_symmetric_and_one_at_most() -> None:
     assert similarity(A, A) == 1
     assert similarity(A, B) == pytest.approx(similarity(B, A))
-    assert similarity(A, B) < 0.1
+    assert similarity(A, find_device("MI210")) < 0.1

@@ -16,10 +16,11 @@ given follow the given fp32 (or units times clock) in proportion.
 
 A power limit lowers the clock, and with it every peak, not the bandwidth:
 
-    clock = boost clock · (power_limit / watts)^(1/3)
+    y = (power_limit / watts - 0.2) / 0.8          clock = boost clock · y^(1/3), or · y / 0.71 where y < 0.6
 
-because power goes with frequency times the square of the voltage, and the voltage with the frequency. It is assumed
-that the board takes all of its `watts` at its boost clock: a card that never needs them loses less.
+(`hardware.power_law`), because power goes with frequency times the square of the voltage, and the voltage with the
+frequency down to its least. It is assumed that the board takes all of its `watts` at its boost clock: a card that never
+needs them loses less.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware import catalogue
 from epochcast.hardware.device import RANGES, Device
+from epochcast.hardware.power_law import limited_clock
 from epochcast.units import parse_flops_rate, parse_hertz, parse_watts
 
 MOST_BYTES = 100_000
@@ -50,8 +52,8 @@ SAME_FIGURE = 0.02
 RECENT_YEARS = 3
 # Where no relative has one: as on most GPUs before 2022.
 L2_OF_A_UNIT = 2**16
-# Below, the voltage is at its least and the law is another.
-LEAST_POWER = 0.2
+# Below, hardly any power is left for arithmetic: memory and the board itself take a fifth.
+LEAST_POWER = 0.3
 # From here on narrow formats have units of their own.
 TENSOR_CORES = 1.9
 
@@ -184,7 +186,7 @@ def _alike(row: rows.CatalogueRow, file: str, like: Device) -> Device:
 
 
 def _limited(row: rows.CatalogueRow, device: Device) -> Device:
-    """The device under its power limit: clock and peaks times (limit / watts)^(1/3)."""
+    """The device under its power limit: clock and peaks as `power_law.limited_clock` has them."""
     limit = _quantity(row, "power_limit", parse_watts)
     if limit is None:
         return device
@@ -193,7 +195,7 @@ def _limited(row: rows.CatalogueRow, device: Device) -> Device:
     if not LEAST_POWER * device.watts <= limit <= device.watts:
         least = LEAST_POWER * device.watts
         raise BadInput(f"'power_limit' must be between {least:g} and the {device.watts:g} `watts`, got {limit:g}")
-    slower: float = (limit / device.watts) ** (1 / 3)
+    slower = limited_clock(limit / device.watts)
     peaks = {math: peak * slower for math, peak in device.peak_flops_per_second.items()}
     limited = f"{device.source}; clock and peaks times {slower:.3f} for {limit:g} of {device.watts:g} W, assumed"
     return replace(

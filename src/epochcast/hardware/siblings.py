@@ -1,5 +1,6 @@
-"""Siblings: devices of one vendor and generation of which one has at least the other's rates, every peak and the
-bandwidth. What is fitted for each alone is noisy, and would make the faster one slower now and then.
+"""Siblings: devices of one vendor and generation of which one has at least the other's rates: every peak, at the boost
+clock and at the one that its power sustains (`hardware.power_law`), and the bandwidth. What is fitted for each alone is
+noisy, and would make the faster one slower now and then.
 
 Of every component of speed (a rate, or how quickly a group of ops runs), logarithms y with weights w are moved until
 y_slow − y_fast ≤ slack for all pairs, by projecting on the bound that is missed most: both ends move, the one with less
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from epochcast.hardware.device import Device
+from epochcast.hardware.power_law import sustained_peak
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -27,6 +29,7 @@ def is_sibling(slower: Device, faster: Device) -> bool:
     return (
         set(peaks) <= set(more)
         and all(more[math] >= peak for math, peak in peaks.items())
+        and all(sustained_peak(faster, math) >= sustained_peak(slower, math) for math in peaks)
         and faster.memory_bytes_per_second >= slower.memory_bytes_per_second
     )
 

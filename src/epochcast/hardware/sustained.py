@@ -2,23 +2,24 @@
 
 `profiles.toml` is written by `make model`, a row per measured device: fractions of the peak by math, of vector
 arithmetic and of bandwidth; by what factor the ops of a group, and all ops under a generation of a framework, take
-longer than on other devices; and the host seconds per kernel of every source of measurements that has its steps.
+longer than on other devices; and the host seconds per kernel of every source of measurements that has its steps. The
+file has fractions of the data sheet; here they are of the peak at the clock that the board's power sustains
+(`hardware.power_law`), so that boards with more and with less power say the same of each other.
 
 A device without a row gets the mean of all rows, weighed by how similar the devices are (logarithms of fractions and
 factors):
 
     w = exp(-½ Σ (difference/length)²)
 
-over architecture, vendor, year, bytes per flop, the ratio of fp16 to fp32 peaks, and whether the card is limited to the
-power of its slot. Factors of a framework on one device are not used for another. Where a sustained
-product or copy of the device itself was published (`published_rates.toml`), it counts as much as all similar devices
-together, on the scale of devices that have both.
+over architecture, vendor, year, bytes per flop and the ratio of fp16 to fp32 peaks. Factors of a framework on one
+device are not used for another. Where a sustained product or copy of the device itself was published
+(`published_rates.toml`), it counts as much as all similar devices together, on the scale of devices that have both.
 
 Rows of siblings (`hardware.siblings`) are brought into the order of their data sheets, each weighed by how much was
 measured of it: a faster sibling is never slower.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, log, sqrt
 from typing import TypeVar
@@ -28,14 +29,13 @@ from epochcast.base.caching import remembered
 from epochcast.describe.graph.math_modes import MATHS, OP_MATHS
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
+from epochcast.hardware.power_law import clock_fraction, sustained_peak
 from epochcast.hardware.published_rates import BANDWIDTH, published_bandwidth_fraction, published_fractions
 from epochcast.hardware.siblings import Pairs, ordered, sibling_pairs
 
 FILE = "profiles.toml"
-# What a PCI Express slot supplies without a cable: cards limited to it never run at their boost clock.
-SLOT_WATTS = 75.0
 # How different two devices may be before they tell little about each other.
-_OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
+_OTHER_GENERATION, _OTHER_VENDOR = 2.0, 3.0
 _YEARS, _RATIO = 4.0, 0.7
 # Against measured steps: so little counts a device of which nothing was measured, and an operator measured alone.
 _UNMEASURED_WEIGHT, _OP_WEIGHT = 0.1, 0.01
@@ -50,7 +50,8 @@ _PRODUCTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """Fractions of the data sheet, and factors of seconds by group of op and by generation of the framework.
+    """Fractions of the data sheet, those of products at the clock that power sustains, and factors of seconds by group
+    of op and by generation of the framework.
 
     `launch_seconds` are the host's per kernel, by source of measurements. `known_kinds` are the kinds of step
     (`predict.cost.spreads`) that were measured; `sister_kinds` were measured on another board of the same chip.
@@ -117,6 +118,9 @@ def _estimated(device: Device) -> Sustained:
     )
 
 
+Part = tuple[str, str]
+
+
 @remembered(64)
 def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
     """What the devices of a generation sustain, none of them less than a slower sibling: first the rates, then how much
@@ -125,13 +129,17 @@ def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
     relatives = {d.name: d for d in devices() if (d.vendor, d.generation, d.kind) == (vendor, generation, "gpu")}
     estimates = {name: _estimated(device) for name, device in relatives.items()}
     pairs = sibling_pairs(list(relatives.values()))
-    weights = {name: estimate.weight for name, estimate in estimates.items()}
+    weights = {name: _part_weights(device, estimates[name]) for name, device in relatives.items()}
+
+    def in_order(values: Mapping[str, float], part: Part, slacks: Sequence[float] | None = None) -> dict[str, float]:
+        return ordered(values, {name: weights[name](part) for name in values}, pairs, slacks)
+
     rates = _by_name({name: _rates(relatives[name], estimate) for name, estimate in estimates.items()})
-    rates = {part: ordered(values, weights, pairs) for part, values in rates.items()}
+    rates = {part: in_order(values, part) for part, values in rates.items()}
     groups = _by_name(
         {name: _factor_speeds(estimate, estimates.values(), "group_factors") for name, estimate in estimates.items()}
     )
-    groups = {part: ordered(values, weights, pairs, _gaps(part, rates, pairs)) for part, values in groups.items()}
+    groups = {part: in_order(values, part, _gaps(part, rates, pairs)) for part, values in groups.items()}
     left = _left(groups, rates, pairs)
     stacks = _by_name(
         {
@@ -139,12 +147,33 @@ def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
             for name, estimate in estimates.items()
         }
     )
-    stacks = {part: ordered(values, weights, pairs, left) for part, values in stacks.items()}
+    stacks = {part: in_order(values, part, left) for part, values in stacks.items()}
     speeds = _by_name({**rates, **groups, **stacks})
     return {name: _at_speeds(relatives[name], estimate, speeds[name]) for name, estimate in estimates.items()}
 
 
-Part = tuple[str, str]
+def _part_weights(device: Device, estimate: Sustained) -> Callable[[Part], float]:
+    """How much was measured of a part of a device: formats, groups of ops and frameworks that nobody measured on it
+    count as little as a device that nobody measured.
+    """
+    row = _table().get(device.name) or _sister(device, _table())
+    measured: dict[str, Mapping[str, float]] = {}
+    if row is not None:
+        measured = {
+            "math": row.math_fractions,
+            "group_factors": row.group_factors,
+            "generation_factors": row.generation_factors,
+            "vector": {"": row.vector_fraction},
+            "bandwidth": {"": row.bandwidth_fraction},
+        }
+
+    def weight(part: Part) -> float:
+        kind, name = part
+        return estimate.weight if name in measured.get(kind, {}) else _UNMEASURED_WEIGHT
+
+    return weight
+
+
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
@@ -161,7 +190,11 @@ def _maths(device: Device) -> list[str]:
 
 def _peak_gain(device: Device, math: str) -> float:
     """What a peak is worth at least: the learned model takes part of a gain off."""
-    return float(device.peak(math) ** (1 - MOST_PEAK_LOSS))
+    return float(sustained_peak(device, math) ** (1 - MOST_PEAK_LOSS))
+
+
+def _vector_gain(device: Device) -> float:
+    return float(device.peak("fp32_vector") ** (1 - MOST_PEAK_LOSS))
 
 
 def _bandwidth_gain(device: Device) -> float:
@@ -172,7 +205,7 @@ def _rates(device: Device, sustained: Sustained) -> dict[Part, float]:
     """Logarithms of what all ops run by."""
     return {
         **{("math", math): log(sustained.math_fraction(math) * _peak_gain(device, math)) for math in _maths(device)},
-        ("vector", ""): log(sustained.vector_fraction * _peak_gain(device, "fp32_vector")),
+        ("vector", ""): log(sustained.vector_fraction * _vector_gain(device)),
         ("bandwidth", ""): log(sustained.bandwidth_fraction * _bandwidth_gain(device)),
     }
 
@@ -216,7 +249,7 @@ def _at_speeds(device: Device, sustained: Sustained, speeds: Mapping[Part, float
     return replace(
         sustained,
         math_fractions={math: rate / _peak_gain(device, math) for math, rate in named("math").items()},
-        vector_fraction=named("vector")[""] / _peak_gain(device, "fp32_vector"),
+        vector_fraction=named("vector")[""] / _vector_gain(device),
         bandwidth_fraction=named("bandwidth")[""] / _bandwidth_gain(device),
         group_factors=named("group_factors", -1.0),
         generation_factors=named("generation_factors", -1.0),
@@ -229,7 +262,7 @@ def _published_maths(device: Device, expected: Sustained) -> Mapping[str, float]
     """
     scales = _published_scales()
     maths = [math for math in published_fractions(device) if math in scales]
-    published = {math: published_fractions(device)[math] * scales[math] for math in maths}
+    published = {math: _at_clock(device, published_fractions(device))[math] * scales[math] for math in maths}
     return {math: sqrt(fraction * expected.math_fraction(math)) for math, fraction in published.items()}
 
 
@@ -246,11 +279,19 @@ def _published_scales() -> Mapping[str, float]:
     logs: dict[str, list[float]] = {}
     for device in (d for d in devices() if d.name in _table()):
         fitted = {**_table()[device.name].math_fractions, BANDWIDTH: _table()[device.name].bandwidth_fraction}
-        published = {**published_fractions(device), BANDWIDTH: published_bandwidth_fraction(device)}
+        published = {
+            **_at_clock(device, published_fractions(device)),
+            BANDWIDTH: published_bandwidth_fraction(device),
+        }
         for quantity, fraction in published.items():
             if fraction is not None and quantity in fitted:
                 logs.setdefault(quantity, []).append(log(fitted[quantity] / fraction))
     return {quantity: exp(sum(values) / len(values)) for quantity, values in logs.items()}
+
+
+def _at_clock(device: Device, fractions: Mapping[str, float]) -> dict[str, float]:
+    """Fractions of the peak at the clock that the board's power sustains, from those of the data sheet."""
+    return {math: fraction / clock_fraction(device, math) for math, fraction in fractions.items()}
 
 
 def usual_launch_seconds(stack: str) -> float:
@@ -280,7 +321,6 @@ def similarity(first: Device, second: Device) -> float:
     differences = (
         _OTHER_GENERATION * (first.generation != second.generation),
         _OTHER_VENDOR * (first.vendor != second.vendor),
-        _OTHER_POWER * (_is_slot_powered(first) != _is_slot_powered(second)),
         (first.year - second.year) / _YEARS,
         log(_bytes_per_flop(first) / _bytes_per_flop(second)) / _RATIO,
         log(_half_ratio(first) / _half_ratio(second)) / _RATIO,
@@ -310,10 +350,6 @@ def _of_chip(device: Device) -> tuple[frozenset[str], frozenset[str]]:
     return kinds, frozenset(math for name in boards for math in _table()[name].math_fractions)
 
 
-def _is_slot_powered(device: Device) -> bool:
-    return device.watts is not None and device.watts <= SLOT_WATTS
-
-
 def _bytes_per_flop(device: Device) -> float:
     return device.memory_bytes_per_second / device.peak("fp32")
 
@@ -338,8 +374,9 @@ def _document() -> Mapping[str, object]:
 
 
 def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
+    name = row.text("name")
     measured = Sustained(
-        row.numbers("math_fractions"),
+        _at_clock(find_device(name), row.numbers("math_fractions")),
         row.number("vector_fraction"),
         row.number("bandwidth_fraction"),
         row.numbers("group_factors"),
@@ -349,7 +386,7 @@ def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
         source=row.text("source"),
         weight=row.count("steps") + _OP_WEIGHT * row.count("ops") + _UNMEASURED_WEIGHT,
     )
-    return row.text("name"), measured
+    return name, measured
 
 
 def _stack_row(row: rows.CatalogueRow) -> tuple[str, float]:

@@ -236,7 +236,7 @@ def test_tiles_and_losses_by_hand() -> None:
     def seconds(peak: float, losses: float, tile_costs: np.ndarray) -> float:
         laws = replace(model.laws, tile_costs=tile_costs, compute_losses=np.full(len(GROUPS), losses))
         peaks = {**device.peak_flops_per_second, "fp16": peak}
-        one = replace(device, peak_flops_per_second=peaks, memory_bytes_per_second=1e14)
+        one = replace(device, peak_flops_per_second=peaks, memory_bytes_per_second=1e14, watts=None)
         return float(replace(model, laws=laws).costs(product, one, TODAY).mid[0])
 
     free = model.laws.tile_costs

@@ -39,6 +39,8 @@ TERMS = (
 HOST_TERMS = ("host", "host_training")
 ARTEFACT_TERMS = ("loss", "update_input", "update_target")
 """The parts that exist only in the benchmark."""
+WEIGHT_TERMS = ("weight_traffic", "update_weights")
+"""What goes with the weights alone: TensorFlow turns filters into the library's layout in every run."""
 KERNEL_TERMS = tuple(name for name in TERMS if name not in HOST_TERMS + ARTEFACT_TERMS)
 """What a layer inside a network has, too."""
 

@@ -10,7 +10,7 @@ from epochcast.describe.graph.math_modes import OP_MATHS, op_math_index
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.roofline import Bounds, peaks
+from epochcast.predict.cost.roofline import Bounds, sustained_peaks
 from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.predict.cost.waves import is_tiled, log_paddings
 
@@ -126,7 +126,7 @@ class OpBounds:
 
 def limits(columns: Columns, device: Device) -> OpBounds:
     """Of every op on a device."""
-    own_peaks = peaks(columns, device)
+    own_peaks = sustained_peaks(columns, device)
     bound = Bounds(columns.flops / own_peaks, columns.bytes / device.memory_bytes_per_second)
     compute, memory = log_bounds(columns, device, bound)
     peak = np.where(columns.is_matrix, np.log(own_peaks / _REFERENCES[columns.math]), 0.0)

@@ -22,6 +22,7 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.errors import EpochcastError
 from epochcast.hardware.device import Device
+from epochcast.hardware.power_law import clock_fraction
 from epochcast.predict.cost.cost_model import Array, Costs
 from epochcast.predict.cost.efficiency import Priors, priors
 from epochcast.predict.cost.software_setting import SoftwareSetting
@@ -56,6 +57,12 @@ def peaks(columns: Columns, device: Device) -> Array:
     return rates
 
 
+def sustained_peaks(columns: Columns, device: Device) -> Array:
+    """The same at the clock that the board's power sustains (`hardware.power_law`)."""
+    rates: Array = peaks(columns, device) * clock_table(device)[peak_ways(columns), columns.math]
+    return rates
+
+
 # A product by a library of its own, another product, and everything else.
 _IN_LIBRARY, _PRODUCT, _VECTOR = range(3)
 
@@ -79,9 +86,24 @@ def peak_table(device: Device) -> Array:
     return table
 
 
+@remembered(256)
+def clock_table(device: Device) -> Array:
+    """The fraction of the boost clock that products sustain, by way and math; 1 for everything else, which waits for
+    memory and leaves power over.
+    """
+    table = np.ones((3, len(OP_MATHS)))
+    for way in (_IN_LIBRARY, _PRODUCT):
+        table[way] = [clock_fraction(device, _way_math(device, way, math)) for math in OP_MATHS]
+    return table
+
+
 def _peak(device: Device, way: int, own: str) -> float:
+    return device.peak(_way_math(device, way, own))
+
+
+def _way_math(device: Device, way: int, own: str) -> str:
     in_library = MATHS[own].convolution if MATHS[own].convolution in device.peak_flops_per_second else own
-    return device.peak((in_library, own, MATHS[own].vector)[way])
+    return (in_library, own, MATHS[own].vector)[way]
 
 
 @dataclass(frozen=True)

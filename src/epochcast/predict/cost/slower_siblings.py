@@ -26,7 +26,7 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.siblings import is_sibling
 from epochcast.hardware.sustained import sustained
 from epochcast.predict.cost.op_bounds import GROUPS, cache_gain
-from epochcast.predict.cost.roofline import peak_table, peak_ways
+from epochcast.predict.cost.roofline import clock_table, peak_table, peak_ways
 from epochcast.predict.cost.software_setting import GENERATIONS
 from epochcast.predict.cost.waves import is_tiled, log_padding, log_paddings
 
@@ -34,8 +34,9 @@ Array = NDArray[np.float64]
 
 
 class Speeds(NamedTuple):
-    """Logarithms of what a device sustains: of products by way and math (`roofline.peak_table`), of their peaks, of
-    bandwidth, and of the seconds that groups of ops and generations of frameworks take longer.
+    """Logarithms of what a device sustains: of products by way and math (`roofline.peak_table`), of their peaks at
+    the clock that power sustains, of bandwidth, and of the seconds that groups of ops and generations of frameworks
+    take longer.
     """
 
     fractions: Array
@@ -112,7 +113,7 @@ def _speeds(device: Device) -> Speeds:
     own = sustained(device)
     return Speeds(
         np.log([own.math_fraction(math) for math in OP_MATHS]),
-        np.log(peak_table(device)),
+        np.log(peak_table(device) * clock_table(device)),
         float(np.log(own.bandwidth_fraction)),
         np.log([own.group_factors.get(group, 1.0) for group in GROUPS]),
         np.log([own.generation_factors.get(name, 1.0) for name in GENERATIONS]),

@@ -8,8 +8,10 @@
 artefact_i is the loss over the whole output and the optimizer on input and target (`predict.cost.single_layer`); run,
 op and host are the stack's (`predict.cost.stacks`). k_i is at least 0 and, where b_i is a forecast, at most the share
 of it that the setup gives kernels, and at least the time of its flops at WINOGRAD_RATE: the measured layers have few
-channels, and beyond them the forecast of a layer would become faster than any was. The first layer of a network needs
-no gradient of its input, which its benchmark computes. Nothing in the ratio is fitted to a network but the constant of
+channels, and beyond them the forecast of a layer would become faster than any was. Measured layers have odd numbers of
+channels, which kernels pad and copy; those of networks are multiples of 32, and take no longer than Winograd's method
+needs (`winograd.py`). The first layer of a network needs no gradient of its input, which its benchmark computes.
+Nothing in the ratio is fitted to a network but the constant of
 a Keras step.
 
 For networks of convolutions, dense layers, pools and activations, in float32; others are refused by name.
@@ -26,12 +28,13 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, PHASES, Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
-from epochcast.predict.cost.layer_terms import ARTEFACT_TERMS, KERNEL_TERMS
+from epochcast.predict.cost.layer_terms import ARTEFACT_TERMS, KERNEL_TERMS, WEIGHT_TERMS
 from epochcast.predict.cost.layers_model import LayersModel, layers_model
 from epochcast.predict.cost.roofline import Analytic
 from epochcast.predict.cost.single_layer import LayerRows
 from epochcast.predict.cost.software_setting import TODAY
 from epochcast.predict.cost.stacks import Stack
+from epochcast.predict.cost.winograd import winograd_seconds
 
 Array = NDArray[np.float64]
 
@@ -101,8 +104,10 @@ def layered_step(
     benchmark_host = stack.run_seconds + stack.op_seconds * (LAYER_OPS + ARTEFACT_OPS)
     kernels = np.clip(benchmark_seconds - artefact - benchmark_host, 0.0, most * benchmark_seconds)
     if not measured:
-        missing = np.maximum(_least_seconds(rows, device) - kernels, 0.0)
-        kernels, benchmark_seconds = kernels + missing, benchmark_seconds + missing
+        changed = np.maximum(kernels, least_seconds(rows, device))
+        weights = np.mean([s.part_seconds(rows, device, WEIGHT_TERMS) for s in speakers], axis=0)
+        changed = np.minimum(changed, winograd_seconds(rows, device) + weights)
+        kernels, benchmark_seconds = changed, benchmark_seconds + changed - kernels
     kernels[0] *= 1 - np.mean([s.data_gradient_fraction(rows, device)[0] for s in speakers])
     pool_seconds = _pool_seconds(trace, device)
     ops = LAYER_OPS * len(rows) + POOL_OPS * pools
@@ -110,7 +115,7 @@ def layered_step(
     return LayeredStep(np.asarray(benchmark_seconds), artefact, kernels, pool_seconds, host)
 
 
-def _least_seconds(rows: LayerRows, device: Device) -> Array:
+def least_seconds(rows: LayerRows, device: Device) -> Array:
     """Product and both gradients of 3x3 convolutions at the rate they reach at best; 0 for other layers."""
     is_winograd = (rows.kernel == 3) & (rows.stride == 1)
     return np.where(is_winograd, 3 * rows.product_flops / (WINOGRAD_RATE * device.peak("fp32")), 0.0)
@@ -122,7 +127,10 @@ def _pool_seconds(trace: Trace, device: Device) -> float:
     pools = [op for op in trace.ops if op.phase is Phase.FORWARD and isinstance(op.kind, Pool)]
     moved = np.array([POOL_PASSES * (op.inputs[0].bytes + op.output.bytes) for op in pools], dtype=float)
     columns = trace.columns.at(is_forward)
-    both = replace(columns, read_bytes=moved, written_bytes=0 * moved, launches=2 * columns.launches)
+    # Windows side by side are read once, as any stream; the class of pools is that of windows that overlap.
+    is_once = np.array([op.kind.window == op.kind.stride for op in pools], dtype=np.bool_)  # type: ignore[attr-defined]
+    op_class = np.where(is_once, CLASSES.index(OpClass.ELEMENTWISE), columns.op_class)
+    both = replace(columns, read_bytes=moved, written_bytes=0 * moved, launches=2 * columns.launches, op_class=op_class)
     return float(Analytic().costs(both, device, TODAY).mid.sum())
 
 
