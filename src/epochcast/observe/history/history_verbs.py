@@ -48,7 +48,7 @@ class PredictedRow:
 
 
 @dataclass(frozen=True)
-class Answer(Record):
+class HistoryPrediction(Record):
     """Predictions of new rows."""
 
     target_name: str = field(metadata=json_key("target"))
@@ -115,7 +115,7 @@ def predict(
     explain: Sequence[int] = (),
     allow_code: bool = False,
     progress: Progress | None = None,
-) -> Answer:
+) -> HistoryPrediction:
     """What a model says of new jobs; `explain` are rows to say which columns moved them."""
     fitted = model if isinstance(model, HistoryModel) else read_model(model)
     frame: DataFrame = read_frame(table)
@@ -127,7 +127,9 @@ def predict(
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
     predictions = fitted.predict(jobs)
     why = {row: explained(fitted, jobs, row) for row in explain}
-    return Answer(fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why or None)
+    return HistoryPrediction(
+        fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why or None
+    )
 
 
 def _news(predictions: Predictions) -> list[str]:
