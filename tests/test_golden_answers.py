@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import typer
-
 from tests.masked import masked
 from tests.measure.fit.machines import collective_rows, op_rows
 

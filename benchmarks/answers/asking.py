@@ -1,7 +1,8 @@
 """One question to the command line, asked in this process.
 
 `epochcast` is run as `python -m epochcast`, so that no module below the package is named here. What depends on the
-clock or on the machine is fixed by the environment (`FIXED`) or removed by name where answers are compared (`without_measured`).
+clock or on the machine is fixed by the environment (`FIXED`), or removed by name before answers are compared
+(`without_measured`).
 """
 
 import io
