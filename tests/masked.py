@@ -1,7 +1,8 @@
 """Values that are measured, drawn or the machine's own, replaced by placeholders of their type.
 
 A path names keys from the top: `rows[].seconds`, `[0].at_seconds` of the first in a list. A question mark at
-its end allows a value of any type, or no such key. Any other path that leads nowhere is an error, so that no mask outlives its key.
+its end allows a value of any type, or no such key. Any other path that leads nowhere is an error, so that no mask
+outlives its key.
 
 >>> masked({"seconds": 0.25, "rows": [{"id": "x7", "n": 3}]}, ["seconds", "rows[].id", "host?"])
 {'seconds': '<number>', 'rows': [{'id': '<text>', 'n': 3}], 'host': '<any>'}

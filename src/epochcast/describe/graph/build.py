@@ -42,10 +42,7 @@ Sizes = int | Sequence[int]
 
 
 class Builder:
-    """Collects ops and parameters of one forward pass at one batch size.
-
-    `relu_function` is what `relu` computes: "threshold" keeps its input for the backward pass.
-    """
+    """Collects ops and parameters of one forward pass at one batch size; `relu_function` is what `relu` computes."""
 
     def __init__(self, name: str, batch: int, relu_function: str = "relu") -> None:
         if batch < 1:
