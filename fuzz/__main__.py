@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from epochcast.errors import EpochcastError
 from fuzz import kept
@@ -83,7 +84,7 @@ def fuzzed(name: str, seconds: float, seed: int, keep: Path) -> int:
                 problem = f"the process ended with {done.returncode}: {_last_lines(done.stderr)}"
         except subprocess.TimeoutExpired:
             problem = "an input hung in code that cannot be interrupted"
-        answer = json.loads(out.read_text()) if out.is_file() else {"inputs": 0, "found": {}}
+        answer: dict[str, Any] = json.loads(out.read_text()) if out.is_file() else {"inputs": 0, "found": {}}
         current = out.with_name(CURRENT)
         if problem and current.is_file():
             problem += f"\n          input: {shutil.copy(current, keep / f'{name}-last.json')}"
