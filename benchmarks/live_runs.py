@@ -49,11 +49,11 @@ def reports(run: int, second: int, rows: int) -> bytes:
     """The reports of one second of a run."""
     began = 1_763_370_000.0
     start = {"job": f"live-{run}", "attempt": 1, "at": began, "total_steps": 1_000_000}
-    told = [
+    observations = [
         {"ec": "train", "step": step, "at": began + step / rows, "steps": 1, "step_seconds": 1 / rows, "loss": 2.5}
         for step in range(second * rows, (second + 1) * rows)
     ]
-    return json.dumps({"start": start, "observations": told}).encode()
+    return json.dumps({"start": start, "observations": observations}).encode()
 
 
 async def one_run(port: int, run: int, runs: int, seconds: float, rows: int, heard: Heard, begin: float) -> None:
@@ -92,9 +92,11 @@ async def listen(port: int, heard: Heard) -> None:
 def resident_bytes(process: int) -> dict[str, int]:
     """Of a server and its follower."""
     listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    followers = [int(one) for one in listed if "web.follower" in Path(f"/proc/{one}/cmdline").read_text()]
-    found = {"server": process, **dict(zip(["follower"], followers, strict=False))}
-    return {name: int(Path(f"/proc/{one}/statm").read_text().split()[1]) * 4096 for name, one in found.items()}
+    followers = [int(child) for child in listed if "web.follower" in Path(f"/proc/{child}/cmdline").read_text()]
+    processes = {"server": process, **dict(zip(["follower"], followers, strict=False))}
+    return {
+        name: int(Path(f"/proc/{number}/statm").read_text().split()[1]) * 4096 for name, number in processes.items()
+    }
 
 
 def at(seconds: Sequence[float], fraction: float) -> float:
@@ -128,7 +130,7 @@ async def play(port: int, process: int, runs: int, seconds: float, rows: int) ->
     for batch in range(1, 5):  # until both workers have loaded what they need
         await request(reader, writer, head, asked.replace(b"8}", b"%d}" % batch))
     beside = [look(port, heard), listen(port, heard), tell(process, heard, rows)]
-    tasks = [asyncio.create_task(one) for one in beside]
+    tasks = [asyncio.create_task(watcher) for watcher in beside]
     begin = time.monotonic() + 1.0
     await asyncio.gather(*(one_run(port, run, runs, seconds, rows, heard, begin) for run in range(runs)))
     for task in tasks:

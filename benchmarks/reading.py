@@ -187,7 +187,7 @@ def speeds() -> Iterator[tuple[str, float, float]]:
         reader, read, count, n, size = LogReader(), 0.0, 0.0, 0, 0
         for _ in range(MEGABYTES):
             more = BLOCK_BYTES // len(line(n + 1).encode())
-            block = "".join(line(n + one) for one in range(more)).encode()
+            block = "".join(line(n + place) for place in range(more)).encode()
             n += more
             size += len(block)
             start = time.process_time()
@@ -222,20 +222,18 @@ def real_speeds() -> Iterator[tuple[str, float, float]]:
 def main() -> int:
     """Print the slowest, and how many are below the limit."""
     missed = 0
-    for name, found in (("generated", [*speeds()]), ("real", [*real_speeds()])):
-        if not found:
+    for name, logs in (("generated", [*speeds()]), ("real", [*real_speeds()])):
+        if not logs:
             continue
-        slow = sum(speed < LEAST_SPEED for _, speed, _ in found)
+        slow = sum(speed < LEAST_SPEED for _, speed, _ in logs)
         missed += slow
-        found.sort(key=lambda one: one[1])
-        print(
-            f"{len(found)} {name} logs: {slow} below {LEAST_SPEED:.0f} MB/s, half below {found[len(found) // 2][1]:.0f}"
-        )
-        for log, speed, more in found[:10]:
+        logs.sort(key=lambda log: log[1])
+        print(f"{len(logs)} {name} logs: {slow} below {LEAST_SPEED:.0f} MB/s, half below {logs[len(logs) // 2][1]:.0f}")
+        for log, speed, more in logs[:10]:
             beside = f"{more:.0f} times counting lines" if name == "generated" else f"{more:.0%} passed over"
             print(f"  {speed:6.1f} MB/s  {log}  ({beside})")
         if name == "real":
-            print(f"  parts were passed over in {sum(more > 0 for _, _, more in found)} of them")
+            print(f"  parts were passed over in {sum(more > 0 for _, _, more in logs)} of them")
     return int(missed > 0)
 
 

@@ -83,11 +83,11 @@ def measure(url: str, script: str, folder: Path, seconds: int) -> Load:
     file = folder / "load.lua"
     file.write_text(script)
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(file), url]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rate = re.search(r"Requests/sec:\s+([\d.]+)", told)
-    last = re.search(r"99%\s+([\d.]+)(us|ms|s)", told)
-    assert rate and last, told
-    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", told)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", printed)
+    last = re.search(r"99%\s+([\d.]+)(us|ms|s)", printed)
+    assert rate and last, printed
+    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", printed)
     unit = {"us": 1e-6, "ms": 1e-3, "s": 1.0}[last[2]]
     return Load(float(rate[1]), float(last[1]) * unit, int(failed[1]) if failed else 0)
 

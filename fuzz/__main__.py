@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from epochcast.errors import EpochcastError
 from fuzz import kept
@@ -52,11 +53,11 @@ def main() -> int:
 def replayed(files: list[Path]) -> int:
     """Read kept inputs; what is no user's error is raised as it is."""
     for file in files:
-        name, made = kept.read(file)
+        name, case = kept.read(file)
         with tempfile.TemporaryDirectory() as folder:
             os.environ |= _environment(folder)
             try:
-                TARGETS[name].read(Path(folder), made)
+                TARGETS[name].read(Path(folder), case)
                 print(f"{file}: read")
             except EpochcastError as error:
                 print(f"{file}: {error}")
@@ -83,13 +84,13 @@ def fuzzed(name: str, seconds: float, seed: int, keep: Path) -> int:
                 problem = f"the process ended with {done.returncode}: {_last_lines(done.stderr)}"
         except subprocess.TimeoutExpired:
             problem = "an input hung in code that cannot be interrupted"
-        answer = json.loads(out.read_text()) if out.is_file() else {"inputs": 0, "found": {}}
+        answer: dict[str, Any] = json.loads(out.read_text()) if out.is_file() else {"inputs": 0, "found": {}}
         current = out.with_name(CURRENT)
         if problem and current.is_file():
             problem += f"\n          input: {shutil.copy(current, keep / f'{name}-last.json')}"
-    found = answer["found"]
-    print(f"{name}: {answer['inputs']} inputs, {len(found)} kinds", flush=True)
-    for number, (kind, about) in enumerate(sorted(found.items(), key=lambda item: -item[1]["count"])):
+    problems = answer["found"]
+    print(f"{name}: {answer['inputs']} inputs, {len(problems)} kinds", flush=True)
+    for number, (kind, about) in enumerate(sorted(problems.items(), key=lambda item: -item[1]["count"])):
         file = keep / f"{name}-{seed}-{number}.json"
         file.write_text(json.dumps({"target": name, "kind": kind, "input": about["input"]}), encoding="utf-8")
         print(f"  {about['count']:>5} × {kind}: {about['message']}")
@@ -98,7 +99,7 @@ def fuzzed(name: str, seconds: float, seed: int, keep: Path) -> int:
         print(f"          input: {file}")
     if problem:
         print(f"  {problem}")
-    return len(found) + bool(problem)
+    return len(problems) + bool(problem)
 
 
 def _last_lines(text: str) -> str:

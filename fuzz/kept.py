@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 
-def packed(made: Any) -> Any:
+def packed(case: Any) -> Any:
     """An input as JSON has it."""
-    match made:
+    match case:
         case bytes():
-            return {"@bytes": b64encode(made).decode()}
+            return {"@bytes": b64encode(case).decode()}
         case tuple():
-            return {"@tuple": [packed(item) for item in made]}
+            return {"@tuple": [packed(item) for item in case]}
         case list():
-            return [packed(item) for item in made]
+            return [packed(item) for item in case]
         case dict():
-            return {"@dict": [[packed(key), packed(value)] for key, value in made.items()]}
+            return {"@dict": [[packed(key), packed(value)] for key, value in case.items()]}
         case _:
-            return made
+            return case
 
 
 def unpacked(value: Any) -> Any:
@@ -39,9 +39,9 @@ def unpacked(value: Any) -> Any:
             return value
 
 
-def keep(file: Path, target: str, made: Any) -> None:
+def keep(file: Path, target: str, case: Any) -> None:
     """Write an input down."""
-    file.write_text(json.dumps({"target": target, "input": packed(made)}), encoding="utf-8")
+    file.write_text(json.dumps({"target": target, "input": packed(case)}), encoding="utf-8")
 
 
 def read(file: Path) -> tuple[str, Any]:

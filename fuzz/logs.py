@@ -35,9 +35,9 @@ def _changed(draw: st.DrawFn, text: str, texts: list[str]) -> bytes:
         lines = text.splitlines(keepends=True)
         match draw(st.sampled_from(["number", "number", "number", "twice", "reversed", "other", "lost"])):
             case "number":
-                found = list(_NUMBER.finditer(text))
-                if found:
-                    at = found[draw(st.integers(0, len(found) - 1))]
+                numbers = list(_NUMBER.finditer(text))
+                if numbers:
+                    at = numbers[draw(st.integers(0, len(numbers) - 1))]
                     text = text[: at.start()] + str(draw(NUMBERS)) + text[at.end() :]
             case "twice":
                 text += text

@@ -122,7 +122,7 @@ def text_of(document: Any) -> bytes:
 
 
 def _with_nested(text: str) -> str:
-    return re.sub(rf'"{NESTED}(\d+)"', lambda found: "[" * int(found[1]) + "]" * int(found[1]), text)
+    return re.sub(rf'"{NESTED}(\d+)"', lambda match: "[" * int(match[1]) + "]" * int(match[1]), text)
 
 
 def toml_of(document: Any) -> bytes:

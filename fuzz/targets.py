@@ -179,32 +179,32 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)[:6000]
 
 
-def _evaluated(folder: Path, made: tuple[str, bytes]) -> None:
+def _evaluated(folder: Path, table: tuple[str, bytes]) -> None:
     from epochcast.measure.evaluate.evaluate import evaluate
 
-    file = folder / f"table.{made[0]}"
-    file.write_bytes(made[1])
+    file = folder / f"table.{table[0]}"
+    file.write_bytes(table[1])
     answer = evaluate(file, by=["device"])
     json.dumps(answer.as_dict())
     answer.save(folder / "out.csv")
 
 
-def _given_single(folder: Path, made: tuple[str, bytes]) -> None:
+def _given_single(folder: Path, table: tuple[str, bytes]) -> None:
     from epochcast.measure.evaluate.evaluate import evaluate
 
-    file = folder / f"table.{made[0]}"
-    file.write_bytes(made[1])
+    file = folder / f"table.{table[0]}"
+    file.write_bytes(table[1])
     json.dumps(evaluate(file, given_single=True, with_doubtful=True).as_dict())
 
 
-def _calibrated(folder: Path, made: tuple[str, bytes]) -> None:
+def _calibrated(folder: Path, table: tuple[str, bytes]) -> None:
     from epochcast.hardware.catalogue import find_device
     from epochcast.measure.fit.calibrate import calibrate
     from epochcast.predict.cost.cost_models import find_cost_model
     from epochcast.surfaces.cli.calibrate_command import rows_of
 
-    file = folder / f"table.{made[0]}"
-    file.write_bytes(made[1])
+    file = folder / f"table.{table[0]}"
+    file.write_bytes(table[1])
     answer = calibrate(rows_of(file), find_device("V100"), find_cost_model(), date="2026-01-01")
     json.dumps(answer.as_dict())
 
@@ -378,7 +378,7 @@ def _calls(draw: st.DrawFn) -> dict[str, Any]:
     from epochcast.predict.forecast.job import JOB_OPTIONS
     from epochcast.predict.forecast.where import PLACE_OPTIONS
 
-    names = sorted({one.name for one in (*JOB_OPTIONS, *PLACE_OPTIONS)} - {"model"})
+    names = sorted({option.name for option in (*JOB_OPTIONS, *PLACE_OPTIONS)} - {"model"})
     call = {name: value for name, value in _OPTIONS.items() if name in names and value is not None}
     call |= {"device": "A100", "model": draw(st.sampled_from(["mnist_cnn", "lenet5", "nanogpt", "lstm"]))}
     for _ in range(draw(st.integers(1, 3))):

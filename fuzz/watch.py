@@ -51,59 +51,59 @@ class Watch:
         self.name, self.target = name, TARGETS[name]
         self.folder, self.out = folder, out
         self.inputs = 0
-        self.found: dict[str, dict[str, Any]] = {}
+        self.problems: dict[str, dict[str, Any]] = {}
 
-    def run(self, made: Any) -> None:
+    def run(self, case: Any) -> None:
         """One input."""
         self.inputs += 1
-        keep(self.out.with_name(CURRENT), self.name, made)
+        keep(self.out.with_name(CURRENT), self.name, case)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         began = time.perf_counter()
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS if self.inputs > WARM_INPUTS else FIRST_SECONDS)
         try:
-            self.target.read(self.folder, made)
+            self.target.read(self.folder, case)
         except EpochcastError as error:
-            self._check_line(error, made)
+            self._check_line(error, case)
         except TooLong as problem:
-            self._keep(f"longer than {MOST_SECONDS} s", problem, made)
+            self._keep(f"longer than {MOST_SECONDS} s", problem, case)
         except Exception as problem:
-            self._keep(type(problem).__name__, problem, made)
+            self._keep(type(problem).__name__, problem, case)
         except BaseException as problem:
             if type(problem).__name__ != "PanicException":  # of polars: no Exception
                 raise
-            self._keep("PanicException", problem, made)
+            self._keep("PanicException", problem, case)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
         if grown > MOST_BYTES and self.inputs > WARM_INPUTS:
-            self._keep(f"memory: {grown / 2**20:.0f} MiB in {time.perf_counter() - began:.1f} s", None, made)
+            self._keep(f"memory: {grown / 2**20:.0f} MiB in {time.perf_counter() - began:.1f} s", None, case)
 
-    def _check_line(self, error: EpochcastError, made: Any) -> None:
+    def _check_line(self, error: EpochcastError, case: Any) -> None:
         """A user's error is one line of words that a terminal shows."""
         if "\n" in str(error).strip():
-            self._keep("an error of several lines", error, made)
+            self._keep("an error of several lines", error, case)
         if len(str(error)) > 2000:
-            self._keep("an error of more than 2000 characters", error, made)
+            self._keep("an error of more than 2000 characters", error, case)
 
-    def _keep(self, kind: str, problem: BaseException | None, made: Any) -> None:
+    def _keep(self, kind: str, problem: BaseException | None, case: Any) -> None:
         frames = traceback.extract_tb(problem.__traceback__) if problem is not None else []
         ours = [f for f in frames if "/epochcast/" in f.filename]
         place = f"{ours[-1].filename.rpartition('/epochcast/')[2]}:{ours[-1].lineno}" if ours else "?"
         kind = kind.partition(":")[0]
         key = f"{kind} at {place}"
-        size = len(repr(made))
-        if key not in self.found or size < self.found[key]["size"]:
-            count = self.found.get(key, {}).get("count", 0)
+        size = len(repr(case))
+        if key not in self.problems or size < self.problems[key]["size"]:
+            count = self.problems.get(key, {}).get("count", 0)
             message = str(problem)[:300]
             trail = [f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.line}" for f in frames[-6:]]
-            self.found[key] = {
+            self.problems[key] = {
                 "size": size,
                 "message": message,
                 "trail": trail,
-                "input": packed(made),
+                "input": packed(case),
                 "count": count,
             }
-        self.found[key]["count"] += 1
+        self.problems[key]["count"] += 1
 
 
 def main(name: str, seconds: float, number: int, out: str) -> None:
@@ -117,9 +117,9 @@ def main(name: str, seconds: float, number: int, out: str) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         began = time.monotonic()
 
-        def test(made: Any) -> None:
+        def test(case: Any) -> None:
             if time.monotonic() - began < seconds:
-                watch.run(made)
+                watch.run(case)
 
         round_number = 0
         while time.monotonic() - began < seconds:
@@ -133,7 +133,7 @@ def main(name: str, seconds: float, number: int, out: str) -> None:
             )
             seed(number + round_number)(quiet(given(strategy)(test)))()
             round_number += 1
-            Path(out).write_text(json.dumps({"inputs": watch.inputs, "found": watch.found}))
+            Path(out).write_text(json.dumps({"inputs": watch.inputs, "found": watch.problems}))
 
 
 def _mapped_bytes() -> int:

@@ -53,7 +53,7 @@ NAMES = {
     # an argument that functions of one signature share, the other half of a table's row
     "coarsest_stage", "named_as",
     # workloads of the scheduling studies, made by name
-    "talk", "gavel", "measured_kinds", "read_workload",
+    "talk", "read_workload",
 }  # fmt: skip
 
 

@@ -309,14 +309,10 @@ def _given(model: EfficiencyNet, device: str, material: Material, outside: Seque
     return Given(device, np.array(errors), float(np.mean(held)) if held else float("nan"))
 
 
-def _kind_of_group(group: str) -> int:
-    """The index in `step_pieces.KINDS` of a group of ops."""
-    if group.startswith("conv"):
-        return int("grouped" in group)
-    return 2 if group in ("matmul", "attention") else 3
-
-
-_KIND_OF_GROUP = np.array([_kind_of_group(group) for group in GROUPS])
+# The index in `step_pieces.KINDS` of each group of ops; 3 is everything else.
+_PRODUCTS = {"conv": 0, "conv_channels_last": 0, "conv_grouped": 1, "conv_grouped_channels_last": 1}
+_PRODUCTS |= {"matmul": 2, "attention": 2}
+_KIND_OF_GROUP = np.array([_PRODUCTS.get(group, 3) for group in GROUPS])
 
 
 def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPieces:

@@ -1,7 +1,8 @@
 """One question to the command line, asked in this process.
 
 `epochcast` is run as `python -m epochcast`, so that no module below the package is named here. What depends on the
-clock or on the machine is fixed by the environment (`FIXED`) or removed by name (`MEASURED`).
+clock or on the machine is fixed by the environment (`FIXED`), or removed by name before answers are compared
+(`without_measured`).
 """
 
 import io
@@ -63,7 +64,7 @@ def ask(arguments: Sequence[str], folder: Path) -> Answer:
     with _inside(folder), _called(["epochcast", *arguments, "--json"]), redirect_stdout(out), redirect_stderr(err):
         code = _exit_code()
     printed, message = (text.getvalue().replace(str(folder), "FOLDER") for text in (out, err))
-    answer = without_measured(_parsed(printed))
+    answer = _parsed(printed)
     return Answer(code, answer, "" if answer is not None and code != CRASHED else message.strip())
 
 

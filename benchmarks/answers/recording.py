@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.asking import CRASHED, ask, fix_environment
+from benchmarks.answers.asking import CRASHED, ask, fix_environment, without_measured
 from benchmarks.answers.questions import Question, make_questions
 
 
@@ -55,7 +55,7 @@ def _row(question: Question, folder: Path) -> dict[str, Any]:
         "chapter": question.chapter,
         "argv": [argument.replace(str(folder), "FOLDER") for argument in question.arguments],
         "exit_code": answer.exit_code,
-        "answer": answer.json,
+        "answer": without_measured(answer.json),
         "message": answer.message,
         "asked_seconds": round(time.monotonic() - began, 3),
     }

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from epochcast.errors import EpochcastError
-from epochcast.measure.evaluate.given_single import run_placement
+from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import read_runs
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
@@ -112,17 +112,17 @@ def write(rows: list[Row], refused: Counter[str]) -> None:
     for source, words in about.items():
         mine = [row for row in rows if row.source == source]
         if mine:
-            lines.append((source, words, len(mine), refused[source], *figures(mine)))
-    lines.sort(key=lambda line: -line[4])
+            lines.append(((source, words, len(mine), refused[source]), figures(mine)))
+    lines.sort(key=lambda line: -line[1][0])
     names = ("source", "what", "rows", "refused", "mape", "median_ape", "ratio", "holds", "width", "score")
     with (HERE / "result.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(names)
-        writer.writerows((*line[:4], *(f"{figure:.3f}" for figure in line[4:])) for line in lines)
+        writer.writerows((*head, *(f"{figure:.3f}" for figure in rest)) for head, rest in lines)
     total = figures(rows)
     page = [_HEAD, "| source | rows | refused | error mean / median | predicted ÷ measured | holds | width | score |"]
     page.append("|---|---|---|---|---|---|---|---|")
-    page += [f"| {s}: {w} | {n} | {r} | {_cells(*rest)} |" for s, w, n, r, *rest in lines]
+    page += [f"| {s}: {w} | {n} | {r} | {_cells(*rest)} |" for (s, w, n, r), rest in lines]
     page.append(f"| **all** | {len(rows)} | {sum(refused.values())} | {_cells(*total)} |")
     PAGE.write_text("\n".join(page) + "\n", encoding="utf-8")
     print("\n".join(page))

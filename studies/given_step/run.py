@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from epochcast.errors import EpochcastError
-from epochcast.measure.evaluate.given_single import run_placement
+from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.measured_step import AFTER_HIGH, AFTER_LOW

@@ -34,9 +34,9 @@ class Line:
     @classmethod
     def of(cls, source: str, split: str, rows: int, model: str, tested: Tested) -> "Line":
         """What a model predicted."""
-        found = tested.as_dict()
-        mape, median, p90, coverage = (found[name] for name in ("mape", "median_ape", "p90_ape", "coverage"))
-        return cls(source, split, rows, model, int(found["n"]), mape, median, p90, coverage, tested.reason)
+        s = tested.scores
+        errors = (s.mape, s.median_ape, s.p90_ape, s.coverage)
+        return cls(source, split, rows, model, s.n, *errors, tested.reason or "")
 
     @property
     def without_intervals(self) -> "Line":

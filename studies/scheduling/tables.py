@@ -6,13 +6,14 @@ from statistics import mean
 
 import polars as pl
 
-from epochcast.schedule.cluster_traces import from_trace, measured_kinds
-from epochcast.schedule.generators import TALK_TYPES, gavel, talk
+from epochcast.schedule.cluster_traces import from_trace
+from epochcast.schedule.generators import TALK_TYPES, talk
 from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
 from epochcast.schedule.policies.rollout import WORK, RollOut
 from epochcast.schedule.simulator import SimulationRules, simulate
 from epochcast.schedule.workload_file import with_error
 from epochcast.schedule.workload_jobs import Fleet, NodeType, QueueWorkload
+from studies.scheduling.gavel_workload import gavel, measured_kinds
 from studies.scheduling.parts import Part, played, table
 from studies.scheduling.reference_policy import reference_rollout
 

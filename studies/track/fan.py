@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import altair as alt
 import numpy as np
 
+from epochcast.surfaces.charts.chart_file import altair_module
 from studies.track.replay import PERCENTS, Case
 
 BANDS = ((5, 95), (25, 75))
+alt = altair_module()
 SHOWN = alt.Scale(type="log", domain=[0.5, 1.5], nice=False, clamp=True)
 TICKS = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
 

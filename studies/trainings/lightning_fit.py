@@ -25,7 +25,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
     (folder / "steps").write_text(str(steps), encoding="utf-8")
     happenings = Happenings(training, steps * training.epochs, folder)
 
-    class Module(lightning.LightningModule):  # type: ignore[misc]
+    class Module(lightning.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.net = net
@@ -39,7 +39,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), 0.01)
 
-    class Happen(lightning.Callback):  # type: ignore[misc]
+    class Happen(lightning.Callback):
         def on_train_batch_end(self, trainer: Any, *rest: Any) -> None:
             if not happenings.after(trainer.fit_loop.epoch_loop.total_batch_idx + 1):
                 trainer.should_stop = True

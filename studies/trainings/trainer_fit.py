@@ -32,7 +32,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
         def forward(self, inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
             return {"loss": self.net(inputs, labels)}
 
-    class Happen(TrainerCallback):  # type: ignore[misc]
+    class Happen(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
             if not happenings.after(state.global_step):
                 control.should_training_stop = True

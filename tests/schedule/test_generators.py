@@ -3,8 +3,8 @@ from statistics import mean
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.schedule.cluster_traces import from_trace, measured_kinds
-from epochcast.schedule.generators import gavel, poisson, talk
+from epochcast.schedule.cluster_traces import from_trace
+from epochcast.schedule.generators import poisson, talk
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice
 
 from .conftest import FOUR, ONE, TWO
@@ -37,21 +37,6 @@ def test_arrivals_that_make_no_sense_are_refused(gaps: list[float], jobs: int, w
 def test_an_unknown_load_names_the_known_ones() -> None:
     with pytest.raises(BadInput, match="no load called 'huge'; known: low, high, overload, mixed"):
         talk(2, "huge", 0)
-
-
-def test_measured_speeds_give_the_runs_of_gavels_jobs() -> None:
-    row = {"model": "m", "batch_per_gpu": 8.0, "device": "V100", "gpus": 1, "samples_per_second": 10.0}
-    kinds = measured_kinds([row, {**row, "gpus": 2, "samples_per_second": 16.0}, {**row, "samples_per_second": None}])
-    assert kinds == [{GpuChoice("V100", 1): 10.0, GpuChoice("V100", 2): 16.0}]
-    for job in gavel(FLEET, kinds, 30, 600.0, 0).jobs:
-        one, two = job.seconds[GpuChoice("V100", 1)].mid, job.seconds[GpuChoice("V100", 2)].mid
-        assert one / two == pytest.approx(1.6)
-        assert 60 * 10**1.5 <= one <= 60 * 10**4
-
-
-def test_kinds_that_run_nowhere_are_refused() -> None:
-    with pytest.raises(BadInput, match="no kind of job runs"):
-        gavel(FLEET, [{GpuChoice("H100", 1): 1.0}], 3, 60.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@
 {'anyOf': [{'type': 'number'}, {'type': 'null'}]}
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -57,13 +57,9 @@ def object_schema(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
         properties[key] = type_schema(_path_type(cls, path), definitions) if constant is None else {"const": constant}
     for kind in shape.inlined.values():
         properties |= object_schema(kind, definitions)["properties"]
-    return described(cls, properties, (key for key in properties if key not in shape.optional))
-
-
-def described(cls: type, properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
-    """The schema of an object, with the first line of its class's docstring."""
+    required = [key for key in properties if key not in shape.optional]
     about = (cls.__doc__ or "").strip().split("\n")[0]
-    return {"type": "object", "description": about, "properties": dict(properties), "required": list(required)}
+    return {"type": "object", "description": about, "properties": properties, "required": required}
 
 
 def type_schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -73,6 +73,11 @@ class Device:
             if getattr(self, name) is not None:
                 _check_range(name, getattr(self, name), low, high)
 
+    @property
+    def chip(self) -> tuple[str, str, int]:
+        """What boards with the same chip have in common, whatever their clocks and memory."""
+        return self.vendor, self.generation, self.compute_units
+
     def has(self, math: str) -> bool:
         """Whether a math, or a format that replaces it, is on the data sheet."""
         while math and math not in self.peak_flops_per_second:

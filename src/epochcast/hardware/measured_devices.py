@@ -27,8 +27,8 @@ def measured_how(device: Device) -> str | None:
 
 def measured_sisters(device: Device) -> tuple[str, ...]:
     """Other boards with the same chip of which whole steps were measured, the most measured first."""
-    chip, steps = (device.vendor, device.generation, device.compute_units), measured_steps()
-    boards = [d.name for d in devices() if d.name in steps and (d.vendor, d.generation, d.compute_units) == chip]
+    steps = measured_steps()
+    boards = [d.name for d in devices() if d.name in steps and d.chip == device.chip]
     return tuple(sorted((name for name in boards if name != device.name), key=lambda name: -steps[name]))
 
 

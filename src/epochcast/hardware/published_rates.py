@@ -81,7 +81,7 @@ def _rate(row: rows.CatalogueRow) -> tuple[str, str, PublishedRate]:
 
 def _is_same_chip(first: Device, second: Device) -> bool:
     """As many units of one generation, at much the same power."""
-    if (first.generation, first.compute_units) != (second.generation, second.compute_units):
+    if first.chip != second.chip:
         return False
     if first.watts is None or second.watts is None:
         return first.watts == second.watts

@@ -344,8 +344,7 @@ def _of_chip(device: Device) -> tuple[frozenset[str], frozenset[str]]:
     """Kinds of step that were measured on other boards with the same chip, whatever their clocks and memory; and the
     formats in which anything was measured on any board with it.
     """
-    chip = (device.vendor, device.generation, device.compute_units)
-    boards = [d.name for d in devices() if (d.vendor, d.generation, d.compute_units) == chip and d.name in _table()]
+    boards = [d.name for d in devices() if d.chip == device.chip and d.name in _table()]
     kinds = frozenset(kind for name in boards if name != device.name for kind in _table()[name].known_kinds)
     return kinds, frozenset(math for name in boards for math in _table()[name].math_fractions)
 

@@ -1,4 +1,4 @@
-"""Jobs of a cluster's trace, with deadlines and prices of lateness drawn for them; kinds of jobs from measured runs.
+"""Jobs of a cluster's trace, with deadlines and prices of lateness drawn for them.
 
 A row of a trace has `submit_seconds, duration_seconds, gpus` and may have an `id`. A fraction of a GPU is a whole one
 here. The duration is that on the first device with the traced number of GPUs; with g times as many it is divided by
@@ -20,7 +20,7 @@ from typing import Any
 
 from epochcast.base.documents import read_text
 from epochcast.errors import BadInput
-from epochcast.schedule.generators import Kind, drawn_job
+from epochcast.schedule.generators import drawn_job
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, QueuedJob, QueueWorkload
 
 COLUMNS = ("submit_seconds", "duration_seconds", "gpus")
@@ -112,19 +112,3 @@ def _job(
     power = random.uniform(0.35, 1.0)
     seconds = {GpuChoice(device, size): duration_seconds / (size / needs) ** power for size in sizes if size >= needs}
     return drawn_job(f"t{number}", submit_seconds, seconds, random)
-
-
-def measured_kinds(rows: Iterable[Mapping[str, Any]]) -> list[Kind]:
-    """Kinds of jobs from measured runs: a network and batch per GPU, with its samples per second by device and GPUs.
-
-    Rows have `model, batch_per_gpu, device, gpus, samples_per_second`. The fastest counts where one was measured twice.
-    """
-    kinds: dict[tuple[Any, Any], dict[GpuChoice, float]] = {}
-    for row in rows:
-        speed = row["samples_per_second"]
-        if speed is None or not speed > 0:
-            continue
-        kind = kinds.setdefault((row["model"], row["batch_per_gpu"]), {})
-        choice = GpuChoice(str(row["device"]), int(row["gpus"]))
-        kind[choice] = max(kind.get(choice, 0.0), float(speed))
-    return [kind for kind in kinds.values() if any(choice.gpus == 1 for choice in kind)]

@@ -1,11 +1,8 @@
-"""Workloads made up by rule: Poisson arrivals, the talk's random instances, and jobs in the manner of Gavel.
+"""Workloads made up by rule: Poisson arrivals, and the talk's random instances.
 
 *talk*: ten jobs per node on the six rented machine types of the Politecnico talk, deadlines at submission + U(1, 3) ·
 shortest run, lateness at 2·U(.0015, .0075) dollars per second. Runs are drawn so: one K80 takes 6 to 240 hours,
 log-uniform; an M60 U(.6, 1.1) of that; g GPUs speed it up by g^U(.35, 1).
-
-*gavel*: kinds of jobs are measured throughputs by device and number of GPUs; how long a job takes on one GPU of the
-fastest device is drawn as Narayanan et al. (2020) do: 10^U(1.5, 3) minutes, for a fifth of the jobs 10^U(3, 4).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +33,6 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 6 * 3600.0, 240 * 3600.0
 
 Runs = Callable[[Random], dict[GpuChoice, float]]
 """Draws the whole run of a job by choice."""
-Kind = Mapping[GpuChoice, float]
-"""Work per second of one kind of job, by choice."""
 
 
 def poisson(
@@ -62,22 +57,6 @@ def talk(nodes: int, load: str, seed: int, jobs: int | None = None) -> QueueWork
         raise BadInput(f"no load called {load!r}; known: {', '.join(LOADS)}")
     gaps = [seconds * 10 / nodes for seconds in LOADS[load]]
     return poisson(Fleet(nodes, TALK_TYPES), 10 * nodes if jobs is None else jobs, gaps, seed)
-
-
-def gavel(fleet: Fleet, kinds: Sequence[Kind], jobs: int, gap_seconds: float, seed: int) -> QueueWorkload:
-    """Jobs of measured kinds; choices that the fleet does not have are left out."""
-    possible = [{c: speed for c, speed in kind.items() if fleet.holds(c)} for kind in kinds]
-    possible = [kind for kind in possible if kind]
-    if not possible:
-        raise BadInput("no kind of job runs on a machine of the list")
-
-    def runs(random: Random) -> dict[GpuChoice, float]:
-        kind = random.choice(possible)
-        minutes = 10 ** (random.uniform(1.5, 3) if random.random() < 0.8 else random.uniform(3, 4))
-        base = max((speed for c, speed in kind.items() if c.gpus == 1), default=max(kind.values()))
-        return {choice: 60 * minutes * base / speed for choice, speed in kind.items()}
-
-    return poisson(fleet, jobs, [gap_seconds], seed, runs)
 
 
 def talk_runs(random: Random) -> dict[GpuChoice, float]:

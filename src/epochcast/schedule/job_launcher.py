@@ -7,7 +7,7 @@ was lost with its node up to `MOST_LOSSES` times.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from epochcast.base.record import Record, json_hidden
 from epochcast.schedule.engines.executor import OVER as IS_OVER
@@ -50,10 +50,7 @@ class SchedulerEvent(Record):
     line: str
     job: str | None = None
     details: Mapping[str, Any] = json_hidden(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """One line of `--json`."""
-        return {**Record.as_dict(self), **self.details}
+    json_merged: ClassVar[tuple[str, ...]] = ("details",)
 
 
 @dataclass(slots=True)
@@ -196,10 +193,10 @@ class JobLauncher:
         watched = self._watched(queue, start, self.order(queue, start))
         watched.look(stored, now)
         end = _end_of(start, seen, watched.last)
-        left = self._left_after(stored, start, end, watched.last, now)
         failures = stored.failures + (end == BROKE)
         losses = sum(other.end == LOST for other in queue.starts if other.job == start.job) + (end == LOST)
         state, reason = _state_after(stored, end, failures, losses, seen)
+        left = 0.0 if state == ENDED else self._left_after(stored, start, end, watched.last, now)
         lasted = max(0.0, now - stored.told_at_seconds)
         self.held.change_start(
             start,
@@ -211,7 +208,7 @@ class JobLauncher:
                 "engine_id": seen.engine_id or start.engine_id,
             },
             state=state,
-            left_fraction=0.0 if state == ENDED else left,
+            left_fraction=left,
             pace=stored.pace if watched.last is None else watched.last.pace,
             is_observed=stored.is_observed or (watched.last is not None and watched.last.is_observed),
             failures=failures,

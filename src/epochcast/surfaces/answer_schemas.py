@@ -10,7 +10,7 @@ from typing import Any
 
 from epochcast import api
 from epochcast.base.record import Record
-from epochcast.base.record_schema import described, json_schema, object_schema, type_schema
+from epochcast.base.record_schema import json_schema, object_schema, type_schema
 from epochcast.decide.plan.job_moves import Move
 from epochcast.describe.capture.model_comparison import ModelComparison
 from epochcast.describe.datasets import Dataset
@@ -18,12 +18,16 @@ from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
+from epochcast.hardware.skypilot_catalogue import Skipped
 from epochcast.hardware.topology import Topology
 from epochcast.measure.bench.link_fit import LinkFit
+from epochcast.measure.bench.measurements import Measurement
 from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.observe.history.history_compare import HistoryComparison
+from epochcast.observe.history.history_verbs import HistoryPrediction
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.observe.store.access_tokens import Token
@@ -63,10 +67,21 @@ class AnswerShape:
         answer = {} if self.record is None else object_schema(self.record, definitions)
         properties |= answer.get("properties", {})
         for name, kind in {**self.keys, **self.optional}.items():
-            nested = isinstance(kind, AnswerShape)
-            properties[name] = kind.object_schema(definitions) if nested else type_schema(kind, definitions)
+            properties[name] = _part_schema(kind, definitions)
         required = [key for key in (*answer.get("required", ()), *self.keys) if key not in self.optional]
-        return described(self.record or AnswerShape, properties, dict.fromkeys(required))
+        return {"type": "object", **answer, "properties": properties, "required": list(dict.fromkeys(required))}
+
+
+def _part_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Of a key: a type, a shape, a list of one shape, or a tuple of shapes of which it has one."""
+    match kind:
+        case AnswerShape():
+            return kind.object_schema(definitions)
+        case [shape] if isinstance(kind, list):
+            return {"type": "array", "items": _part_schema(shape, definitions)}
+        case tuple():
+            return {"anyOf": [_part_schema(shape, definitions) for shape in kind]}
+    return type_schema(kind, definitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +119,52 @@ class CheckedJob(Record):
     problem: str | None
 
 
-_BENCH = AnswerShape(
-    keys={
-        "out": str,
-        "machine": Mapping[str, str | int | float | bool | None],
-        "measured": int,
-        "failed": int,
-        "known": int,
-        "left": int,
-        "seconds": float,
-        "rows": list[Mapping[str, object]],
-    },
-    optional={"links": list[LinkFit]},
-)
+_Scalar = str | int | float | bool | None
+
+
+def _bench(*questions: Mapping[str, Any], **more: Any) -> AnswerShape:
+    """The answer of a campaign whose rows have one of these questions."""
+    details = Mapping[str, str | int | float | bool | list[int | float] | None]
+    question = tuple(AnswerShape(keys=keys) for keys in questions)
+    return AnswerShape(
+        keys={
+            "out": str,
+            "machine": Mapping[str, _Scalar],
+            "measured": int,
+            "failed": int,
+            "known": int,
+            "left": int,
+            "seconds": float,
+            "rows": [AnswerShape(Measurement, {"question": question, "details": details})],
+            **more,
+        },
+    )
+
+
+# `ops` is a document of describe/graph/serialization.py: tables of rows whose cells differ in kind.
+_OPS_DOCUMENT = AnswerShape(keys=dict.fromkeys(("tensors", "kinds", "ops"), list[list[Any]]))
+_OP_QUESTION = {"device": str, "ops": _OPS_DOCUMENT}
+# `measure.bench.layers_bench.BenchLayer`, which needs torch.
+_LAYER = {
+    **dict.fromkeys(("kind", "activation", "optimizer"), str),
+    **dict.fromkeys(("batch", "channels_in", "channels_out", "size", "kernel", "stride", "padding"), int),
+}
+_LAYER_QUESTION = {"device": str, "way": str, "layer": AnswerShape(keys=_LAYER)}
+_MODEL_QUESTION = {
+    **dict.fromkeys(("device", "backend", "model", "input", "data", "part"), str),
+    "recipe": Mapping[str, _Scalar],
+    "repetition": int,
+}
+_LOADER_QUESTION = {"loader": str, "batch": int}
+_COLLECTIVE_QUESTION = {"device": str, "backend": str, "collective": str, "ranks": int, "size_bytes": int}
+
+# What events of one kind or another say besides what all do.
+_EVENT_DETAILS = {
+    **{"attempt": int, "gpus": int, "device": str, "node_type": str, "node": str | None, "machine": int},
+    **{"engine_id": str | None, "exit_code": int | None, "left_fraction": float, "state": str, "is_up": bool},
+    **{"jobs": Mapping[str, int], "running": list[str]},
+    **dict.fromkeys(("machine_dollars", "tardiness_dollars", "dollars"), float),
+}
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
 _WARNINGS = {"warnings": list[str]}
 _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
@@ -125,13 +173,13 @@ _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast
 ANSWERS: Mapping[str, AnswerShape] = {
     "advise": AnswerShape(
         api.Advice,
-        optional={"probe": ProbeAnswer, "loader": Mapping[str, float | int | str | bool | None]},
+        optional={"probe": ProbeAnswer, "loader": Mapping[str, _Scalar]},
         parts=_SETUP,
     ),
-    "bench collectives": _BENCH,
-    "bench loader": _BENCH,
-    "bench models": _BENCH,
-    "bench ops": _BENCH,
+    "bench collectives": _bench(_COLLECTIVE_QUESTION, links=list[LinkFit]),
+    "bench loader": _bench(_LOADER_QUESTION),
+    "bench models": _bench(_MODEL_QUESTION),
+    "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
     "demo": AnswerShape(keys={"forecast": api.Forecast, "elsewhere": list[api.Forecast]}),
@@ -141,30 +189,26 @@ ANSWERS: Mapping[str, AnswerShape] = {
         {
             "base": api.Forecast,
             "head": api.Forecast,
-            "settings": Mapping[str, tuple[str | int | float | bool | None, str | int | float | bool | None]],
+            "settings": Mapping[str, tuple[_Scalar, _Scalar]],
         },
     ),
     "doctor": AnswerShape(DoctorReport),
     "evaluate": AnswerShape(Evaluation),
     "fit": AnswerShape(FittedDevice, {"written": list[str]}),
     "forecast": AnswerShape(api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_HANDED_OVER}),
-    "history compare": AnswerShape(
-        keys={"target": str, "rows": int, "splits": Mapping[str, Mapping[str, object]], **_WARNINGS}
-    ),
+    "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={
             "target": str,
             "model": str,
             "rows": int,
             "features": list[str],
-            "options": Mapping[str, object],
+            "options": Mapping[str, _Scalar],
             "error": float,
             "written": str,
         }
     ),
-    "history predict": AnswerShape(
-        keys={"target": str, "model": str, "rows": int, "predictions": list[Mapping[str, object]], **_WARNINGS}
-    ),
+    "history predict": AnswerShape(HistoryPrediction),
     "inspect": AnswerShape(api.Inspection, optional={"versus": ModelComparison, "memory": _STEP_MEMORY, **_WARNINGS}),
     "instances": AnswerShape(keys={"instances": list[Instance]}),
     "instances add": AnswerShape(keys={"file": str, "instance": Instance}),
@@ -173,7 +217,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
             "files": list[str],
             "instances": int,
             "reasons": Mapping[str, int],
-            "skipped": list[Mapping[str, object]],
+            "skipped": list[Skipped],
         }
     ),
     "instances remove": AnswerShape(keys={"file": str, "name": str}),
@@ -197,7 +241,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "schedule plan": AnswerShape(Timetable, {"exceeded": list[str], "files": list[str]}),
     "schedule policies": AnswerShape(keys={"policies": list[ListedPolicy]}),
     "schedule queue": AnswerShape(QueueListing),
-    "schedule run": AnswerShape(SchedulerEvent),
+    "schedule run": AnswerShape(SchedulerEvent, optional=_EVENT_DETAILS),
     "schedule simulate": AnswerShape(PolicyComparison, {"refused": list[RefusedJob]}),
     "schedule submit": AnswerShape(keys={"queue": str, "added": list[str], "refused": list[RefusedJob]}),
     "serve token add": AnswerShape(keys={"name": str, "token": str}),

@@ -76,7 +76,7 @@ def test_a_doubled_row_counts_once(file: Path) -> None:
 
 def test_a_failed_row_has_a_reason_and_no_seconds() -> None:
     failed = Measurement("model", "big", HERE, {}, failed="out of memory: 12 GiB")
-    assert failed.as_row()["failed"] == "out of memory: 12 GiB"
+    assert failed.as_dict()["failed"] == "out of memory: 12 GiB"
     with pytest.raises(BadInput, match="either seconds or a reason"):
         Measurement("model", "big", HERE, {})
 

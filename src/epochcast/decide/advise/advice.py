@@ -31,7 +31,7 @@ from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import Data, data_of
 from epochcast.predict.forecast.job_defaults import plain_options
-from epochcast.predict.forecast.job_doubts import LOADER_LIMITS
+from epochcast.predict.forecast.job_doubts import is_about_loader
 from epochcast.predict.forecast.loader_queue import Service, WorkerHost, device_copy_seconds, sample_bytes
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import job_largest_batch
@@ -262,7 +262,7 @@ def advise(problem: AdviceProblem, *, with_thesis: bool = False, notes: tuple[st
     forecast = problem.forecast(solution.smallest.batch if solution else 1)
     assert forecast.peak_bytes is not None and forecast.memory_verdict is not None
     # An advice has a loader, given or assumed; the forecast of its batch has none.
-    warnings = [*notes, *(text for text in forecast.warnings if not text.startswith(LOADER_LIMITS))]
+    warnings = [*notes, *(text for text in forecast.warnings if not is_about_loader(text))]
     if solution and max_batch.safe < 1:
         warnings.append(
             Note("No batch is safe on this GPU: this advice uses the expected peak memory.", Importance.NOT_AS_ASKED)

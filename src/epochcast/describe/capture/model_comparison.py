@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from epochcast.base.record import Record, json_hidden
 from epochcast.describe.capture.inspection import Inspection
 
-QUANTITIES: Mapping[str, str] = {
-    "parameters": "parameters",
-    "activations_per_sample": "activations",
+FLOPS: Mapping[str, str] = {
     "forward_flops_per_sample": "forward, matrix work",
     "elementwise_flops_per_sample": "forward, elementwise",
     "training_flops_per_sample": "training step, matrix work",
 }
+"""Counts of flops, by the name of the inspection's field, in words."""
+QUANTITIES: Mapping[str, str] = {"parameters": "parameters", "activations_per_sample": "activations", **FLOPS}
 """What is compared, by the name of the inspection's field, in words."""
 
 

@@ -42,13 +42,14 @@ Sizes = int | Sequence[int]
 
 
 class Builder:
-    """Collects ops and parameters of one forward pass at one batch size."""
+    """Collects ops and parameters of one forward pass at one batch size; `relu_function` is what `relu` computes."""
 
-    def __init__(self, name: str, batch: int) -> None:
+    def __init__(self, name: str, batch: int, relu_function: str = "relu") -> None:
         if batch < 1:
             raise BadInput(f"batch must be at least 1, got {batch}")
         self.name = name
         self.batch = batch
+        self.relu_function = relu_function
         self.inputs: list[Tensor] = []
         self.ops: list[Op] = []
         self.parameters: dict[str, Parameter] = {}
@@ -347,7 +348,7 @@ class Builder:
 
     def relu(self, x: Tensor, *, name: str | None = None) -> Tensor:
         """max(x, 0)"""
-        return self.elementwise("relu", x, name=name)
+        return self.elementwise(self.relu_function, x, name=name)
 
     def add(self, a: Tensor, b: Tensor, *, name: str | None = None) -> Tensor:
         """a + b, broadcast."""

@@ -38,9 +38,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from epochcast.base.documents import parse_json
+from epochcast.base.record import Record
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 
 MEASUREMENT_KINDS = ("op", "model", "loader", "collective", "layer")
@@ -59,7 +60,7 @@ class MeasuredMachine:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(Record):
     """One measurement; the module's docstring says what each field means."""
 
     kind: str
@@ -73,6 +74,7 @@ class Measurement:
     peak_bytes: int | None = None
     failed: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    json_from: ClassVar[Mapping[str, str]] = {"machine": "machine_id"}
 
     def __post_init__(self) -> None:
         if self.kind not in MEASUREMENT_KINDS:
@@ -86,10 +88,10 @@ class Measurement:
             if value is not None and not 0 < value < MOST_SECONDS:
                 raise BadInput(f"{self.key}: {name} must be positive, got {value}")
 
-    def as_row(self) -> dict[str, Any]:
-        """The line in the file, with the ID of the machine."""
-        row = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return row | {"machine": self.machine.id, "question": dict(self.question), "details": dict(self.details)}
+    @property
+    def machine_id(self) -> str:
+        """What a line of the file says of the machine."""
+        return self.machine.id
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class Appender:
 
     def append(self, row: Measurement) -> None:
         """Write one row, after its machine where that is not in the file yet; it is on disk when this returns."""
-        lines = [row.as_row()]
+        lines = [row.as_dict()]
         if row.machine.id not in self._machines:
             lines.insert(0, {"kind": MACHINE, "machine": row.machine.id, "facts": dict(row.machine.facts)})
         text = "".join(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n" for line in lines)

@@ -99,7 +99,7 @@ def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
     inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
     for pattern, link in INNER:
         if re.search(pattern, inside):
-            if link == "pcie3" and device.interconnect.startswith("pcie"):
+            if link == "pcie3" and device.interconnect == device.host_link:
                 return None  # a bare "PCIe" says no more than the data sheet
             if link == "NVLink bridge" and gpus > 2:
                 return device.host_link

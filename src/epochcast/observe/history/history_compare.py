@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from epochcast.base.record import Record, json_key, json_name
+from epochcast.base.record import Record, json_key, json_name, paths
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.measure.evaluate.predicted import Progress
 from epochcast.measure.evaluate.scores import Scores, scores
@@ -30,22 +30,22 @@ class Tested(Record):
     low: Array
     mid: Array
     high: Array
-    reason: str = ""
+    reason: str | None = None
+    json_paths: ClassVar[Mapping[str, str]] = paths(
+        "reason",
+        n="scores.n",
+        mape="scores.mape",
+        median_ape="scores.median_ape",
+        p90_ape="scores.p90_ape",
+        coverage="scores.coverage",
+        rmse="scores.rmse_seconds",  # in the unit of the target
+    )
+    json_omitted: ClassVar[tuple[str, ...]] = ("reason",)
 
     @property
     def scores(self) -> Scores:
         """Errors and coverage."""
         return scores(self.measured, self.low, self.mid, self.high)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Written by hand: the figures of `scores` stand for the rows, without `failed` and the scores of intervals,
-        and the unit of the error is that of the target.
-        """
-        figures = self.scores.as_dict()
-        figures["rmse"] = figures.pop("rmse_seconds")
-        for name in ("failed", "width", "interval_score"):
-            del figures[name]
-        return {**figures, "reason": self.reason} if self.reason else figures
 
 
 @dataclass(frozen=True)

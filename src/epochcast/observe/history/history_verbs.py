@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from epochcast.base.record import Record, json_key, json_optional
 from epochcast.errors import BadInput
 from epochcast.measure.evaluate.predicted import Progress
-from epochcast.observe.history.history_compare import HistoryComparison
-from epochcast.observe.history.history_compare import compare as compared
 from epochcast.observe.history.job_table import NO_FORECAST, Physics
 from epochcast.observe.history.job_table_reader import read_frame
 from epochcast.observe.history.learner import learn
@@ -48,7 +46,7 @@ class PredictedRow:
 
 
 @dataclass(frozen=True)
-class Answer(Record):
+class HistoryPrediction(Record):
     """Predictions of new rows."""
 
     target_name: str = field(metadata=json_key("target"))
@@ -115,7 +113,7 @@ def predict(
     explain: Sequence[int] = (),
     allow_code: bool = False,
     progress: Progress | None = None,
-) -> Answer:
+) -> HistoryPrediction:
     """What a model says of new jobs; `explain` are rows to say which columns moved them."""
     fitted = model if isinstance(model, HistoryModel) else read_model(model)
     frame: DataFrame = read_frame(table)
@@ -127,7 +125,9 @@ def predict(
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
     predictions = fitted.predict(jobs)
     why = {row: explained(fitted, jobs, row) for row in explain}
-    return Answer(fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why or None)
+    return HistoryPrediction(
+        fitted.target_name, fitted.fitted.name, predictions, (*jobs.notes, *_news(predictions)), why or None
+    )
 
 
 def _news(predictions: Predictions) -> list[str]:
@@ -148,29 +148,6 @@ def _news(predictions: Predictions) -> list[str]:
             " cannot be built, no device, no batch): a guess by the size of the batch"
         )
     return sentences
-
-
-def compare(
-    table: Table,
-    target_name: str,
-    *,
-    splits: Sequence[str] = (),
-    models: Sequence[str] = (),
-    is_tuned: bool = True,
-    settings: HistorySettings | None = None,
-) -> HistoryComparison:
-    """Models against each other on the splits that are named."""
-    s = settings or HistorySettings()
-    past, wanted = comparable(table, target_name, models, s)
-    return compared(
-        past,
-        splits=splits,
-        models=wanted,
-        is_tuned=is_tuned,
-        seed=s.seed,
-        workers=s.workers,
-        progress=s.progress,
-    )
 
 
 def comparable(

@@ -24,7 +24,6 @@ from epochcast.observe.history.seen_columns import (
     PAIR,
     SeenColumns,
     by_pair,
-    column_of_pair,
     numbers_of_pair,
     of_pair,
     pair_words,
@@ -119,7 +118,7 @@ def _held_out(past: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
     jobs = past.inputs
     if name == PAIR:
         return [(train, _pairs_new_to(train, test, jobs)) for train, test in _without_some(_pairs(jobs))]
-    column = column_of_pair(name)
+    column = {of_pair(column): column for column in jobs.numbers}.get(name)
     if column is not None:
         values, is_test = jobs.numbers[column], np.zeros(len(jobs), dtype=np.bool_)
         for _, mine in by_pair(jobs):

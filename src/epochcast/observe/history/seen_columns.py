@@ -88,11 +88,6 @@ def of_pair(column: str) -> str:
     return f"{column}{_OF_PAIR}"
 
 
-def column_of_pair(name: str) -> str | None:
-    """The column of such a name; None of another."""
-    return name.removesuffix(_OF_PAIR) if name.endswith(_OF_PAIR) else None
-
-
 def pair_words(jobs: Jobs) -> tuple[Words, Words] | None:
     """Network and device of every row; None where a table does not have both."""
     if "model" not in jobs.categories or "device" not in jobs.categories:

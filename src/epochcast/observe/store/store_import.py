@@ -208,5 +208,6 @@ def import_measurements(store: Store, path: Path) -> int:
     from epochcast.measure.bench.measurements import read
 
     return store.add_measurements(
-        StoredMeasurement(row.machine.id, row.key, row.kind, row.as_row(), row.machine.facts) for row in read(path).rows
+        StoredMeasurement(row.machine.id, row.key, row.kind, row.as_dict(), row.machine.facts)
+        for row in read(path).rows
     )

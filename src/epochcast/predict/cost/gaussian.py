@@ -56,8 +56,8 @@ class CostKernel:
 
     def roots(self, a: Array, b: Array) -> Array:
         """√5·d of every pair."""
-        one, other = a / self.lengths, b / self.lengths
-        squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :] - 2 * one @ other.T
+        a, b = a / self.lengths, b / self.lengths
+        squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * a @ b.T
         roots: Array = np.sqrt(5 * np.maximum(squares, 0.0))
         return roots
 

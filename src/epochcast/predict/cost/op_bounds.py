@@ -55,7 +55,8 @@ _GROUP_OF = {
     OpClass.OTHER_NORM: "norm",
 }
 PLAIN_GROUPS = np.array([GROUPS.index(_GROUP_OF.get(c, "elementwise")) for c in CLASSES])
-_LAYOUT_GROUPS = np.array([g + 1 if GROUPS[g].startswith("conv") else g for g in PLAIN_GROUPS])
+_CHANNELS_LAST = {"conv": "conv_channels_last", "conv_grouped": "conv_grouped_channels_last"}
+_LAYOUT_GROUPS = np.array([GROUPS.index(_CHANNELS_LAST.get(GROUPS[g], GROUPS[g])) for g in PLAIN_GROUPS])
 
 
 TOWERS = ("convolutions", "products", "others")

@@ -69,7 +69,7 @@ def product_precision(name: str) -> str:
     """The precision of that name, if a single product can be in it."""
     precision = find_precision(name)
     if precision.method is Method.QUANTISED:
-        names = [one for one, other in PRECISIONS.items() if other.method is not Method.QUANTISED]
+        names = [each.name for each in PRECISIONS.values() if each.method is not Method.QUANTISED]
         raise UnknownName("precision of a product", name, names)
     return precision.name
 
@@ -94,7 +94,7 @@ def product_columns(sizes: Sequence[int], precision: str) -> Columns:
     """A product of m, n, k as the one op of a step."""
     element_bytes = PRECISIONS[precision].products.bytes
     m, n, k = (np.array([float(size)]) for size in sizes)
-    one, zero = np.ones(1), np.zeros(1)
+    ones, zeros = np.ones(1), np.zeros(1)
     return Columns(
         flops=2 * m * n * k,
         read_bytes=(m * k + k * n) * element_bytes,
@@ -102,20 +102,20 @@ def product_columns(sizes: Sequence[int], precision: str) -> Columns:
         m=m,
         n=n,
         k=k,
-        count=one,
-        launches=one,
+        count=ones,
+        launches=ones,
         op_class=np.array([CLASSES.index(OpClass.LINEAR)]),
         phase=np.array([PHASES.index(Phase.FORWARD)]),
         math=np.array([op_math_index(PRECISIONS[precision].math)]),
         gradient=np.zeros(1, dtype=np.int64),
-        element_bytes=one * element_bytes,
-        kernel=one,
-        stride=one,
-        groups=one,
-        channels_in=zero,
-        channels_out=zero,
+        element_bytes=ones * element_bytes,
+        kernel=ones,
+        stride=ones,
+        groups=ones,
+        channels_in=zeros,
+        channels_out=zeros,
         is_matrix=np.ones(1, dtype=bool),
-        samples=one,
+        samples=ones,
     )
 
 

@@ -17,7 +17,7 @@ class Unmeasured(NamedTuple):
     """
 
     words: str
-    one: str
+    sentence: str
     many: str
     importance: Importance = Importance.EVIDENCE
 
@@ -52,7 +52,7 @@ def _unmeasured(device: Device) -> Iterator[Note]:
     how = measured_how(device)
     if how in UNMEASURED:
         said = UNMEASURED[how]
-        text = said.one.format(name=device.name, sister=" and ".join(measured_sisters(device)[:MOST_SISTERS]))
+        text = said.sentence.format(name=device.name, sister=" and ".join(measured_sisters(device)[:MOST_SISTERS]))
         yield Note(text, said.importance, about=device.name, many=said.many)
 
 

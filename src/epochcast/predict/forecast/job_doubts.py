@@ -21,16 +21,20 @@ from epochcast.units import show_seconds
 LEAST_DECODED = DECODE_VALUES // 4
 # So many workers are what people start with: the default of PyTorch's own ImageNet example.
 USUAL_WORKERS = 4
-LOADER_LIMITS = "Data loading may limit this job"
-"""How the note begins that says so."""
+_LOADER_LIMITS = "Data loading may limit this job"
 _LOADER_MANY = (
-    LOADER_LIMITS + " on {count} GPUs: {names}. Use more workers per GPU, or set `loader_seconds` to include it."
+    _LOADER_LIMITS + " on {count} GPUs: {names}. Use more workers per GPU, or set `loader_seconds` to include it."
 )
 NOT_AS_ASKED = Importance.NOT_AS_ASKED
 # From this part of a step on, the host decides how long it takes.
 HOST_FRACTION = 0.3
 # Casts that add less than this to a step are not worth a word.
 CASTS_FRACTION = 0.02
+
+
+def is_about_loader(note: str) -> bool:
+    """Whether a note says that data loading may limit a job without a loader."""
+    return isinstance(note, Note) and note.many == _LOADER_MANY
 
 
 def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[Note]:
@@ -88,14 +92,14 @@ def _loader_doubts(job: Job, placement: Placement, trace: Trace, step: StepForec
     ranks = placement.ranks_per_node
     if needed > step_seconds:
         text = (
-            f"{LOADER_LIMITS}: {host.cpus:g} CPUs load {ranks * feed.batch / needed:,.0f} images/s, "
+            f"{_LOADER_LIMITS}: {host.cpus:g} CPUs load {ranks * feed.batch / needed:,.0f} images/s, "
             f"{'the GPU needs' if ranks == 1 else f'{ranks} GPUs need'} {ranks * wanted:,.0f}. "
             "Set `loader_seconds` to include it."
         )
     elif busy > USUAL_WORKERS:
         loaded = USUAL_WORKERS * feed.batch / service.seconds(feed.batch)
         text = (
-            f"{LOADER_LIMITS}: {USUAL_WORKERS} workers per GPU load {loaded:,.0f} images/s, "
+            f"{_LOADER_LIMITS}: {USUAL_WORKERS} workers per GPU load {loaded:,.0f} images/s, "
             f"{'the GPU' if ranks == 1 else 'each GPU'} needs {wanted:,.0f}. "
             f"Use {ceil(busy)} workers, or set `loader_seconds` to include it."
         )

@@ -223,7 +223,7 @@ def toml(value: Any) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a job file, for editors."""
-    properties = {name: schema_of(one) for name, one in OPTIONS.items()}
+    properties = {name: schema_of(option) for name, option in OPTIONS.items()}
     named = {"name": {"type": "string", "pattern": f"^{_NAME.pattern}$", "description": "What --job calls it."}}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -257,20 +257,20 @@ _SCHEMA_TYPES: Mapping[Any, dict[str, Any]] = {
 }
 
 
-def schema_of(one: Option) -> dict[str, Any]:
+def schema_of(option: Option) -> dict[str, Any]:
     """The JSON schema of an option."""
-    plain = dict(_SCHEMA_TYPES[one.type])
-    if one.least is not None:
-        plain["minimum"] = one.least
-    if one.most is not None:
-        plain["maximum"] = one.most
-    if one.above is not None:
-        plain["exclusiveMinimum"] = one.above
-    is_text_too = one.parse is not None and one.type is not str
+    plain = dict(_SCHEMA_TYPES[option.type])
+    if option.least is not None:
+        plain["minimum"] = option.least
+    if option.most is not None:
+        plain["maximum"] = option.most
+    if option.above is not None:
+        plain["exclusiveMinimum"] = option.above
+    is_text_too = option.parse is not None and option.type is not str
     described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if is_text_too else plain
-    if one.words:
-        described = {"anyOf": [plain, {"enum": list(one.words)}]}
-    described["description"] = one.help + (f" In {one.unit}." if one.unit else "")
-    if one.default is not None:
-        described["default"] = list(one.default) if isinstance(one.default, tuple) else one.default
+    if option.words:
+        described = {"anyOf": [plain, {"enum": list(option.words)}]}
+    described["description"] = option.help + (f" In {option.unit}." if option.unit else "")
+    if option.default is not None:
+        described["default"] = list(option.default) if isinstance(option.default, tuple) else option.default
     return described

@@ -79,7 +79,7 @@ class _Filling:
         self._settle_text_length()
         options = self._options()
         self._settle_length(options)
-        return FilledOptions(options, (*self._told(), *self.notes))
+        return FilledOptions(options, (*self._source_notes(), *self.notes))
 
     def _add(self, setting: ConfigSetting, source: ConfigSettings) -> None:
         """A later file counts, but never a mere default before something said."""
@@ -255,7 +255,7 @@ class _Filling:
             f"{source.name} says {name} {_shown(name, setting.value)} ({setting.key}); {said} is given and counts"
         )
 
-    def _told(self) -> Iterable[str]:
+    def _source_notes(self) -> Iterable[str]:
         for source in self.sources:
             kind = f" ({source.kind})" if source.kind else ""
             if source.name in self.used:
@@ -281,13 +281,13 @@ def _shown(name: str, value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def _same(option: Option, one: Any, other: Any) -> bool:
+def _same(option: Option, first: Any, second: Any) -> bool:
     """Whether two values mean the same, whatever they are called: amp is amp_fp16."""
-    if one == other:
+    if first == second:
         return True
     canonical = _CANONICAL.get(option.name)
     try:
-        return canonical is not None and canonical(str(one)) == canonical(str(other))
+        return canonical is not None and canonical(str(first)) == canonical(str(second))
     except EpochcastError:
         return False
 

@@ -216,7 +216,7 @@ def _run(
         "known": report.measured_before,
         "left": report.left,
         "seconds": report.seconds,
-        "rows": [row.as_row() for row in rows[-report.measured :]] if report.measured else [],
+        "rows": [row.as_dict() for row in rows[-report.measured :]] if report.measured else [],
     }
     if has_collectives:
         from epochcast.measure.bench.link_fit import link_fits

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from epochcast.observe.history.history_compare import HistoryComparison
-    from epochcast.observe.history.history_verbs import Answer
+    from epochcast.observe.history.history_verbs import HistoryPrediction
     from epochcast.observe.history.learning_set import LearningSet
     from epochcast.observe.history.model_file import HistoryModel
 
@@ -246,7 +246,7 @@ def _fit_view(model: "HistoryModel") -> "RenderableType":
     )
 
 
-def _predict_view(answer: "Answer") -> "RenderableType":
+def _predict_view(answer: "HistoryPrediction") -> "RenderableType":
     from rich.console import Group
 
     from epochcast.surfaces import render
@@ -284,7 +284,7 @@ def _compare_view(answer: "HistoryComparison") -> "RenderableType":
         for model, tested in result.models.items():
             s = tested.scores
             cells = (f"{s.n:,}", share(s.mape), share(s.median_ape), share(s.p90_ape), share(s.coverage))
-            rows.append((model, *cells, tested.reason))
+            rows.append((model, *cells, tested.reason or ""))
         headings = "model|>tested|>MAPE|>median|>90th percentile|>in interval"
         if any(row[-1] for row in rows):
             headings += "|not fitted because"

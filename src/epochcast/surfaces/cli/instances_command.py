@@ -128,7 +128,7 @@ def add(
 
     host_memory_bytes = None if memory is None else parse_bytes(memory)
     description = Description(name, device, gpus, cpus, host_memory_bytes, link, inner_link, cloud)
-    machine = own_machine(description, _told(price, purchase, years, power, electricity, utilization), now().date())
+    machine = own_machine(description, _payment(price, purchase, years, power, electricity, utilization), now().date())
     path = add_machine(machine)
 
     def view() -> str:
@@ -155,7 +155,7 @@ def remove(
     return 0
 
 
-def _told(
+def _payment(
     price: str | None, purchase: float | None, years: float, power: str | None, electricity: str | None, used: float
 ) -> "float | Purchase":
     from epochcast.errors import BadInput

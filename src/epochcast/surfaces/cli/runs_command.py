@@ -48,7 +48,7 @@ def runs(
         return _listed(where, [], as_json, wide)
     with store:
         if name is not None:
-            return _one(store, refreshed(store, store.run(name)), as_json)
+            return _shown_run(store, refreshed(store, store.run(name)), as_json)
         return _listed(where, [refreshed(store, run) for run in store.runs(wanted)], as_json, wide)
 
 
@@ -86,7 +86,7 @@ def _listed(where: str, rows: "list[RunRow]", as_json: bool, wide: bool) -> int:
     return 0
 
 
-def _one(store: "Store", run: "RunRow", as_json: bool) -> int:
+def _shown_run(store: "Store", run: "RunRow", as_json: bool) -> int:
     job = None if run.job_id is None else store.job(run.job_id)
     attempts = store.attempts(run.id)
     rows = store.count_observations(run.id)

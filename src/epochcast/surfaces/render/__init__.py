@@ -7,15 +7,16 @@ from epochcast.surfaces.render.catalogue_tables import (
     devices,
     hub_models,
     instances,
+    jobs,
     links,
     models,
+    tokens,
     topologies,
 )
 from epochcast.surfaces.render.diff_table import diff
 from epochcast.surfaces.render.doctor_report import doctor
 from epochcast.surfaces.render.forecast_table import choices, forecast
 from epochcast.surfaces.render.inspection_table import comparison, inspection
-from epochcast.surfaces.render.jobs_table import jobs
 from epochcast.surfaces.render.memory_table import memory
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
@@ -23,7 +24,6 @@ from epochcast.surfaces.render.queue_table import queue, timetable
 from epochcast.surfaces.render.runs_table import run, runs
 from epochcast.surfaces.render.scaling_table import scaling
 from epochcast.surfaces.render.table_parts import table
-from epochcast.surfaces.render.tokens_table import tokens
 from epochcast.surfaces.render.track_table import track, track_live
 
 __all__ = [

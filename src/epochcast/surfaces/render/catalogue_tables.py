@@ -1,8 +1,8 @@
-"""Tables of the catalogues: models, devices, instances, data sets, links, topologies."""
+"""Tables of what can be named: models, devices, instances, data sets, links, topologies, jobs, tokens."""
 
-from collections.abc import Iterable, Mapping
-from datetime import date
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
@@ -12,8 +12,12 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.instance import FRESH, Instance
 from epochcast.hardware.link import Link
 from epochcast.hardware.topology import Topology
+from epochcast.predict.forecast.job_file import NamedJob
 from epochcast.surfaces.render.table_parts import shape, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
+
+if TYPE_CHECKING:
+    from epochcast.observe.store.access_tokens import Token
 
 
 def models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
@@ -159,3 +163,35 @@ def _inner_links(machine: Topology) -> str:
         return machine.inner_link
     parts = [f"{part.count} {part.name}s by {part.link}" for part in machine.parts]
     return ", ".join([f"{machine.part_gpus} by {machine.inner_link}", *parts])
+
+
+def jobs(file: str, rows: Sequence[tuple[NamedJob, str]]) -> RenderableType:
+    """A row a job: what it trains, where, and what is wrong with it."""
+    cells = [(job.name, str(job.job.model), _where(job), _batch(job), problem or "fine") for job, problem in rows]
+    return table(f"jobs of {file}", "name | model | where | > batch | check", cells or [("no jobs", "", "", "", "")])
+
+
+def _where(job: NamedJob) -> str:
+    device = job.where.device
+    return "" if device is None else f"{job.where.gpus} × {device}"
+
+
+def _batch(job: NamedJob) -> str:
+    if job.job.global_batch is not None:
+        return f"{job.job.global_batch:,} in total"
+    return "" if job.job.batch is None else f"{job.job.batch:,} per GPU"
+
+
+def tokens(rows: "Sequence[Token]") -> RenderableType:
+    """Names, scopes, projects, and whether they still let somebody in."""
+    cells = [
+        (
+            token.name,
+            ", ".join(token.scopes),
+            token.project or "all",
+            datetime.fromtimestamp(token.added_at_seconds, UTC).date().isoformat(),
+            "ended" if token.ended_at_seconds else "in use",
+        )
+        for token in rows
+    ]
+    return table("tokens", "token | may | project | made on | state", cells)

@@ -108,7 +108,7 @@ def _block(name: str, parts: int) -> str:
 
 def _layer_row(name: str, status: str, changes: Sequence[LayerChange]) -> tuple[str, str, str, str]:
     remark = "" if status in (OVERALL, SAME) else status
-    remark += f" ({len(changes)} layers)" if name.endswith("*") and len(changes) > 1 else ""
+    remark += f" ({len(changes)} layers)" if len(changes) > 1 else ""
     share = None if changes[0].share is None else sum(change.share or 0.0 for change in changes)
     return name, remark.strip(), _signed_seconds(sum(change.seconds_change for change in changes)), _share(share)
 

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.describe.capture.inspection import Inspection
-from epochcast.describe.capture.model_comparison import QUANTITIES, ModelComparison
+from epochcast.describe.capture.model_comparison import FLOPS, QUANTITIES, ModelComparison
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import shape, table
 from epochcast.units import show_bytes, show_count
@@ -59,9 +59,10 @@ def comparison(answer: ModelComparison) -> RenderableType:
     first, second = answer.first, answer.second
     rows: list[Sequence[str]] = [("output", shape(first.output_shape), shape(second.output_shape), "", "")]
     for name, title in QUANTITIES.items():
-        ratio, unit = answer.ratios[name], "FLOP" if "flops" in name else ""
+        ratio = answer.ratios[name]
         cells = [
-            show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (first, second)
+            show_count(getattr(model, name), "FLOP") if name in FLOPS else f"{getattr(model, name):,}"
+            for model in (first, second)
         ]
         rows.append((title, *cells, *(("", "") if ratio is None else (f"{ratio:.3f}", f"{ratio - 1:+.1%}"))))
     return table(

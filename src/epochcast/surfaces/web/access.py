@@ -47,7 +47,7 @@ class Access:
 
     settings: ServerSettings
     store: Store
-    _known: dict[str, tuple[float, Token | None]] = field(default_factory=dict)
+    _looked_up: dict[str, tuple[float, Token | None]] = field(default_factory=dict)
 
     def check_page(self, request: Request) -> None:
         """Refuse what a page of another site has a browser do."""
@@ -77,13 +77,13 @@ class Access:
     async def token(self, secret: str) -> Token | None:
         """The token with this text, looked up at most every few seconds."""
         digest, now = digest_of(secret), time.monotonic()
-        looked_up = self._known.get(digest)
-        if looked_up is not None and now - looked_up[0] < KNOWN_SECONDS:
-            return looked_up[1]
+        kept = self._looked_up.get(digest)
+        if kept is not None and now - kept[0] < KNOWN_SECONDS:
+            return kept[1]
         token = await run_in_threadpool(find_token, self.store, secret)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[digest] = now, token
+        if len(self._looked_up) >= MOST_KNOWN:
+            self._looked_up.clear()
+        self._looked_up[digest] = now, token
         return token
 
     def _check_name(self, request: Request) -> None:

@@ -7,6 +7,7 @@ at the head of docs/accuracy.md. Both are written by `python -m training.evidenc
 
 import csv
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
 from epochcast.base.caching import remembered
+from epochcast.hardware.catalogue import devices
 from epochcast.surfaces.web.dependencies import Reader
 from epochcast.surfaces.web.openapi import problems
 
@@ -60,10 +62,16 @@ def nearest_runs(model: str, device: str, precision: str, mode: str = "training"
 
 def _likeness(run: Measured, model: str, family: str, device: str, precision: str, mode: str) -> int:
     same_network = 4 * (run.model.casefold() == model.casefold()) or 2 * (run.family == family)
-    same_device = 3 * (run.device == device) or (run.device.partition("-")[0] == device.partition("-")[0])
+    same_device = 3 * (run.device == device) or (device in chips() and chips().get(run.device) == chips()[device])
     if not same_network and not same_device:
         return 0
     return 10 * same_network + 10 * same_device + 5 * (run.precision == precision) + 3 * (run.mode == mode)
+
+
+@remembered(1)
+def chips() -> Mapping[str, tuple[str, str, int]]:
+    """Of every device of the catalogue, by its name."""
+    return {device.name: device.chip for device in devices()}
 
 
 def _family(model: str) -> str:

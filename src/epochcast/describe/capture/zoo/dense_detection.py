@@ -56,9 +56,10 @@ def retinanet(
     classes: int = 91,
     extra: str = "p5",
     fuses_loss: bool = False,
+    relu: str = "relu",
 ) -> Graph:
     """Nine anchors at every position, a sigmoid per class."""
-    b = Builder(name, batch)
+    b = Builder(name, batch, relu)
     levels = levels_of(b, backbone, padded_image(b, input_shape), finest=2, extra=extra)
     with b.scope("head.classification_head"):
         scores = _everywhere(b, levels, {"cls_logits": (ANCHORS, classes)}, 0)[0]
@@ -79,10 +80,11 @@ def fcos(
     classes: int = 91,
     extra: str = "p5",
     fuses_loss: bool = False,
+    relu: str = "relu",
     norm_groups: int = 32,
 ) -> Graph:
     """One box at every position, a sigmoid per class, and how near the middle of an object the position is."""
-    b = Builder(name, batch)
+    b = Builder(name, batch, relu)
     levels = levels_of(b, backbone, padded_image(b, input_shape), finest=2, extra=extra)
     with b.scope("head.classification_head"):
         scores = _everywhere(b, levels, {"cls_logits": (1, classes)}, norm_groups)[0]

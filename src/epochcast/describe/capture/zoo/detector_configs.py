@@ -24,8 +24,6 @@ from epochcast.describe.capture.zoo.detectors import BACKBONES
 from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.pyramid import Backbone
 from epochcast.describe.capture.zoo.rcnn import Heads
-from epochcast.describe.graph.op import Graph, Op
-from epochcast.describe.graph.op_kinds import Elementwise
 from epochcast.errors import NoBuilder, UnknownName
 
 _MMDETECTION = ("mmdetection", "mmdetection_v1")
@@ -52,8 +50,6 @@ _HEADS = {
 }
 # Trained on proposals that are computed beforehand.
 _GIVEN_PROPOSALS = ("fast_rcnn", "fast_mask_rcnn")
-# Residual blocks work in place in every framework.
-_IN_PLACE = ("backbone.body.", "roi_heads.res5.")
 
 
 def configured_detector(framework: str, name: str, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
@@ -61,29 +57,19 @@ def configured_detector(framework: str, name: str, input_shape: tuple[int, ...] 
     if framework not in FRAMEWORKS:
         raise UnknownName("detection framework", framework, FRAMEWORKS)
     entry, label = detector_entry(framework, name), f"{framework}:{name}"
-    return BuiltModel(label, partial(_build, entry, label, input_shape, framework not in _MMDETECTION))
-
-
-def _build(entry: ZooEntry, name: str, input_shape: tuple[int, ...] | None, is_apart: bool, batch: int) -> Graph:
-    graph = entry.build(name, batch, input_shape)
-    return replace(graph, ops=tuple(_keeping_input(op) for op in graph.ops)) if is_apart else graph
-
-
-def _keeping_input(op: Op) -> Op:
-    """A relu that is not in place, as its derivative was before PyTorch 1.10: read from what came in, which is kept."""
-    if op.kind != Elementwise("relu") or op.layer.startswith(_IN_PLACE):
-        return op
-    return replace(op, kind=Elementwise("threshold"))
+    return BuiltModel(label, partial(entry.build, label, input_shape=input_shape))
 
 
 def detector_entry(framework: str, name: str) -> ZooEntry:
     """The builder and its options; a name with unknown words is refused; the error lists them."""
     plain = name.strip().casefold().replace("-", "_")
+    # Apart, the derivative was read from what came in before PyTorch 1.10, and that is kept.
+    relu = "relu" if framework in _MMDETECTION else "threshold"
     ssd = _SSD.fullmatch(plain)
     if ssd:
         _check(framework, name, ssd["rest"])
         size = int(ssd["size"])
-        options = {"input_shape": (3, size, size), "classes": CLASSES + 1, "frozen_stages": 0}
+        options = {"input_shape": (3, size, size), "classes": CLASSES + 1, "frozen_stages": 0, "relu": relu}
         return ZooEntry("ssd", "ssd", f"SSD{size} of {framework}", options)
     match = _NAME.fullmatch(plain)
     if not match or (match["kind"] == "x") != (match["width"] is not None):
@@ -97,12 +83,14 @@ def detector_entry(framework: str, name: str) -> ZooEntry:
     _check(framework, name, rest)
     if method in ("retinanet", "fcos"):
         options = {"backbone": backbone, "classes": CLASSES, "extra": "c5", "fuses_loss": framework in _MMDETECTION}
+        options["relu"] = relu
         return ZooEntry("dense_detection", method, f"{method} of {framework}", options)
     options = {
         "backbone": backbone,
         "heads": _heads(framework, method, is_polygonal="_poly" in rest),
         "neck": match["neck"],
         "proposes": method not in _GIVEN_PROPOSALS,
+        "relu": relu,
     }
     return ZooEntry("rcnn", "rcnn", f"{method} of {framework}", options)
 

@@ -61,13 +61,14 @@ def rcnn(
     heads: Heads,
     neck: str = "fpn",
     proposes: bool = True,
+    relu: str = "relu",
 ) -> Graph:
     """`proposes` false is Fast R-CNN, whose proposals come with the data; heads without boxes leave the proposal
-    network alone.
+    network alone. `relu` is the function of the heads.
     """
     if neck not in NECKS:
         raise UnknownName("neck", neck, NECKS)
-    b = Builder(name, batch)
+    b = Builder(name, batch, relu)
     image = padded_image(b, input_shape)
     levels = _levels(b, backbone, image, neck)
     losses: list[Tensor] = []

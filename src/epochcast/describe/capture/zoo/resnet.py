@@ -65,7 +65,7 @@ def stem(b: Builder, x: Tensor, like: ResidualStyle, *, small: bool = False) -> 
     """A 7x7 convolution and a pool: a quarter of the pixels a side; `small`: one 3x3 convolution."""
     kernel, stride = (3, 1) if small else (7, 2)
     x = b.conv(x, 64, kernel, stride=stride, padding=kernel // 2, bias=False, name="conv1")
-    x = b.relu(like.norm(b, x, "bn1"), name="relu")
+    x = _relu(b, like.norm(b, x, "bn1"), name="relu")
     return x if small else b.max_pool(x, 3, 2, 1, name="maxpool")
 
 
@@ -94,22 +94,22 @@ def stage(
 
 def _basic(b: Builder, x: Tensor, like: ResidualStyle, planes: int, stride: int) -> Tensor:
     y = b.conv(x, planes, 3, stride=stride, padding=1, bias=False, name="conv1")
-    y = b.relu(like.norm(b, y, "bn1"), name="relu")
+    y = _relu(b, like.norm(b, y, "bn1"), name="relu")
     y = like.norm(b, b.conv(y, planes, 3, padding=1, bias=False, name="conv2"), "bn2")
-    return b.relu(b.add(y, _shortcut(b, x, like, planes, stride), name="add"), name="relu_out")
+    return _relu(b, b.add(y, _shortcut(b, x, like, planes, stride), name="add"), name="relu_out")
 
 
 def _bottleneck(b: Builder, x: Tensor, like: ResidualStyle, planes: int, stride: int, dilation: int) -> Tensor:
     width = planes * like.width_per_group // 64 * like.groups
     first, second = (stride, 1) if like.strides_first else (1, stride)
     y = b.conv(x, width, 1, stride=first, bias=False, name="conv1")
-    y = b.relu(like.norm(b, y, "bn1"), name="relu")
+    y = _relu(b, like.norm(b, y, "bn1"), name="relu")
     y = b.conv(
         y, width, 3, stride=second, padding=dilation, dilation=dilation, groups=like.groups, bias=False, name="conv2"
     )
-    y = b.relu(like.norm(b, y, "bn2"), name="relu2")
+    y = _relu(b, like.norm(b, y, "bn2"), name="relu2")
     y = like.norm(b, b.conv(y, planes * 4, 1, bias=False, name="conv3"), "bn3")
-    return b.relu(b.add(y, _shortcut(b, x, like, planes * 4, stride), name="add"), name="relu_out")
+    return _relu(b, b.add(y, _shortcut(b, x, like, planes * 4, stride), name="add"), name="relu_out")
 
 
 def _shortcut(b: Builder, x: Tensor, like: ResidualStyle, channels: int, stride: int) -> Tensor:
@@ -118,6 +118,11 @@ def _shortcut(b: Builder, x: Tensor, like: ResidualStyle, channels: int, stride:
         return x
     x = b.conv(x, channels, 1, stride=stride, bias=False, name="downsample.0")
     return like.norm(b, x, "downsample.1")
+
+
+def _relu(b: Builder, x: Tensor, name: str) -> Tensor:
+    """Residual blocks work in place, whatever the rest of the network does."""
+    return b.elementwise("relu", x, name=name)
 
 
 def cifar_resnet(

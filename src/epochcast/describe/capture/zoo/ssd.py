@@ -40,12 +40,13 @@ def ssd(
     name: str,
     classes: int = 91,
     frozen_stages: int = 1,
+    relu: str = "relu",
 ) -> Graph:
     """Of 300 or 512 pixels."""
     size = input_shape[1]
     if size not in _EXTRAS:
         raise BadInput(f"{name} takes images of 300 or 512 pixels, got {size}")
-    b = Builder(name, batch)
+    b = Builder(name, batch, relu)
     with b.scope("backbone"):
         maps = _maps(b, b.input("image", input_shape), size)
     graph = b.finish(_losses(b, maps, _ANCHORS[size], classes), loss="none")

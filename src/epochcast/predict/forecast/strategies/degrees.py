@@ -67,8 +67,7 @@ def degrees_in(text: str) -> dict[str, int] | None:
     for part in parts:
         match = _PART.fullmatch(part)
         if match is None and part not in _WORDS:
-            known = ["dp8", "tp4", "pp2", "vp2", "cp2", "ep8", *_WORDS]
-            raise UnknownName(f"part of strategy {text!r}", part, known)
+            raise UnknownName(f"part of strategy {text!r}", part, ["dp8", "tp4", "pp2", "vp2", "cp2", "ep8", *_WORDS])
         name, degree = (match[1], int(match[2])) if match else (part, 1)
         if name in degrees:
             raise BadInput(f"strategy {text!r} says {name} twice")
