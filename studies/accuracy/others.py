@@ -49,17 +49,3 @@ def gated(layers: list[justus.Figure], report: list[correction.Figure]) -> list[
         for name in (what, f"{what}, network left out"):
             figures.append(Figure(REPORT, name, n, summary[name], None, None))
     return figures
-
-
-def report_reason(row: correction.Figure) -> str:
-    """What is known of a run of the report."""
-    facts = []
-    if row.network == "mnist_cnn":
-        facts.append("the table does not record which of the two networks it is")
-    if row.optimizer == "rmsprop":
-        facts.append("rmsprop: its cost per variable is fitted on few runs")
-    if row.measured_ms is not None and row.measured_ms < 5 and not facts:
-        facts.append(f"a step of {row.measured_ms:.1f} ms: the host's constants decide")
-    if row.what.endswith("mirrored"):
-        facts.append("two GPUs, one all-reduce")
-    return "; ".join(facts) or "kernels decide: large batch"

@@ -1,177 +1,177 @@
-"""docs/accuracy.md, and the gate: `python -m studies.accuracy.run [--accept]` (needs EPOCHCAST_DATA).
+"""docs/accuracy.md, its picture and files, the README's table, and the gate: `python -m studies accuracy`.
 
-Every source of measurements, by every split, worst first, beside peers on the same rows. Returns 1 if the MAPE of a
-group is more than a point above the committed one in `scores.json`; `--accept` commits the new ones instead.
+Every figure is of forecasts by models that had not seen the rows (`scored_steps`). Returns 1 if the MAPE of a group is
+more than a point above the committed one in `scores.json`; `python -m studies.accuracy.run --accept` commits the new
+ones instead. Takes a few minutes.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from epochcast.errors import EpochcastError
-from studies.accuracy import gate, page, targets, worst
-from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
+from epochcast.measure.evaluate.refusals import refusals
+from epochcast.measure.evaluate.scores import Scores, grouped_scores
+from epochcast.measure.tables.row_errors import FailedRow
+from studies.accuracy import gate, page, targets
+from studies.accuracy.figures import Figure, by_group
 from studies.accuracy.intervals import ScoredIntervals, given_runs, scored_intervals
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
 from studies.accuracy.op_targets import op_targets, read_op_errors
 from studies.accuracy.others import gated, justus_figures, report_figures
-from studies.accuracy.overview import format_of, overview, rival_ratios
-from studies.accuracy.shipped import (
-    LAYERS,
-    NETWORKS,
-    ONE,
-    OP_KEYS,
-    OP_ROWS,
-    ROWS,
-    SEVERAL,
-    ScoredTable,
-    reasons_why_not,
-    score_layers,
-    score_ops,
-    score_runs,
+from studies.accuracy.picture import draw
+from studies.accuracy.questions import questions_of
+from studies.accuracy.scored_steps import (
+    COLUMNS,
+    fresh_steps,
+    left_out_steps,
+    new_networks,
+    trained_tables,
+    with_seconds,
 )
-from studies.accuracy.whole_networks import peer_ratios
-from studies.accuracy.worst import WorstRow
-from studies.correction_factor import run as correction
 from training.files import data_folder, say
-from training.material import measured_steps
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "accuracy.md"
-CARD = DOCS / "model-card.md"
-
-
-def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, ScoredIntervals]]:
-    """Every group of the left-out steps by every split, and their intervals."""
-    scored = scored_intervals(table)
-    figures = [
-        f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], scored[split].inside)
-    ]
-    return figures, scored
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGE, PICTURE, FILES = DOCS / "accuracy.md", DOCS / "pictures" / "accuracy.png", DOCS / "accuracy"
+README, CARD = ROOT / "README.md", DOCS / "model-card.md"
+QUESTION_KEYS, SOURCE_KEYS = ("question", "gpu"), ("source", "question", "left_out")
+DEVICE_KEYS = ("device", "gpu", "left_out")
 
 
 @dataclass(frozen=True)
-class Peers:
-    """What the captured steps of the left-out table give: ratios of the peers, and the worst with reasons."""
+class Scored:
+    """All steps of the page, those of new networks, and those that the picture can place."""
 
-    ratios: dict[str, Array]
-    rival: Array
-    worst: list[WorstRow]
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """What the shipped model gives on a sample of every table."""
-
-    runs: ScoredTable
-    ops: ScoredTable
-    op_peers: dict[str, Array]
-    layers: list[Figure]
-    worst: list[WorstRow]
+    left_out: LeftOutTable
+    intervals: dict[str, ScoredIntervals]
+    steps: pl.DataFrame
+    new_networks: pl.DataFrame
+    placed: pl.DataFrame
 
 
-def peers(folder: Path, left_out: LeftOutTable) -> Peers:
-    """Capture the steps (or read them from the scratch folder) and ask the peers."""
-    say("captured steps")
-    steps, _ = measured_steps(folder)
-    left_out.check(steps)
-    say("peers on them")
-    rival = rival_ratios(steps, np.array([format_of(p) for p in left_out.precision]))
-    return Peers(peer_ratios(steps, left_out), rival, worst.worst_steps(left_out, steps))
+def score(folder: Path) -> Scored:
+    """Read what was left out of the training, and forecast the other sources."""
+    left_out = read_left_out()
+    intervals = scored_intervals(left_out)
+    trained, models = set(left_out.source.tolist()), set(left_out.model.tolist())
+    questions = questions_of(trained_tables(folder, trained, models))
+    known = left_out_steps(left_out, intervals, questions)
+    say("sources that no training reads")
+    fresh = fresh_steps(folder, trained)
+    steps = pl.concat([known, fresh], how="diagonal_relaxed")
+    say("measured seconds, for the picture")
+    placed = pl.concat([with_seconds(known, folder), fresh.filter("is_forecast")], how="diagonal_relaxed")
+    return Scored(left_out, intervals, steps, new_networks(left_out, intervals, questions), placed)
 
 
-def shipped(folder: Path) -> Shipped:
-    """Ask the shipped model."""
-    say("the shipped model on ops")
-    ops, op_peers = score_ops(folder)
-    say("on single layers")
-    figures, layer_tables = score_layers(folder)
-    say("on runs")
-    runs = score_runs(folder)
+def figures_by(steps: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    """Scores and the median of predicted ÷ measured of every group, the worst first."""
+    labels = steps.select(pl.concat_str([pl.col(key).cast(pl.String) for key in keys], separator=" / ")).to_series()
+    scores = grouped_scores(steps.with_columns(label=labels).lazy(), ["label"])
+    named = steps.with_columns(label=labels).group_by("label", maintain_order=True)
+    firsts = {row["label"]: row for row in named.agg(pl.col(keys).first(), _RATIO.alias("ratio")).to_dicts()}
     rows = [
-        *worst.worst_runs(runs.rows),
-        *worst.worst_ops(ops.rows, op_peers["roofline"]),
-        *worst.worst_layers(layer_tables),
+        {
+            **{key: firsts[label][key] for key in keys},
+            **_columns(figures),
+            "ratio": firsts[label]["ratio"],
+        }
+        for label, figures in scores.items()
     ]
-    return Shipped(runs, ops, op_peers, figures, rows)
+    frame = pl.DataFrame(rows, infer_schema_length=None).sort("mape", *keys, descending=[True, *([False] * len(keys))])
+    return frame.with_columns(pl.selectors.float().round(4))  # as the files have them
 
 
-def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, gate.Scores]:
-    """The page and the scores."""
-    all_figures, scored = split_figures(left_out)
-    inside = {split: intervals.inside for split, intervals in scored.items()}
-    given = given_runs(CARD.read_text(encoding="utf-8"))
-    single_layers, reported = justus_figures(), report_figures()
+_RATIO = pl.col("predicted_seconds").filter(pl.col("is_forecast")).median()
+
+
+def _columns(figures: Scores) -> dict[str, float | int | None]:
+    names = ("n", "failed", "mape", "median_ape", "coverage", "width", "interval_score")
+    return {name: getattr(figures, name) for name in names}
+
+
+def split_figures(table: LeftOutTable, scored: dict[str, ScoredIntervals]) -> list[Figure]:
+    """Every group of the left-out steps by every split."""
+    return [f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], scored[split].inside)]
+
+
+def total_of(steps: pl.DataFrame) -> dict[str, object]:
+    """The figures of all steps, and of how many sources and GPUs they are."""
+    (row,) = figures_by(steps.with_columns(all=pl.lit("all")), ("all",)).to_dicts()
+    answered = steps.filter("is_forecast")
+    return {**row, "sources": answered["source"].n_unique(), "devices": answered["device"].n_unique()}
+
+
+def refused(steps: pl.DataFrame) -> pl.DataFrame:
+    """Reasons of refusals by source, the most frequent first."""
+    rows = []
+    for (source,), part in steps.filter(pl.col("reason").is_not_null()).partition_by("source", as_dict=True).items():
+        failures = [FailedRow(0, model, reason) for model, reason in part.select("model", "reason").iter_rows()]
+        rows += [{"source": source, "rows": group.rows, "reason": group.reason} for group in refusals(failures)]
+    frame = pl.DataFrame(rows, schema={"source": pl.String, "rows": pl.Int64, "reason": pl.String})
+    return frame.sort("rows", "source", descending=[True, False])
+
+
+def write(scored: Scored) -> list[Figure]:
+    """The page, its files, the picture, the README's table; and the figures for the gate."""
+    FILES.mkdir(exist_ok=True)
+    by_question, by_source = figures_by(scored.steps, QUESTION_KEYS), figures_by(scored.steps, SOURCE_KEYS)
+    groups = split_figures(scored.left_out, scored.intervals)
+    layers, reported = justus_figures(), report_figures()
     wanted = [
-        *targets.image_targets(left_out),
-        *targets.transformer_targets(left_out),
-        *targets.layer_targets(single_layers),
-        *targets.device_targets(left_out, given),
+        *targets.step_targets(scored.steps, scored.new_networks),
+        *targets.image_targets(scored.left_out),
+        *targets.transformer_targets(scored.left_out),
         *targets.report_targets(reported),
+    ]
+    older = [
+        *targets.layer_targets(layers),
+        *targets.device_targets(scored.left_out, given_runs(CARD.read_text(encoding="utf-8"))),
         *op_targets(read_op_errors()),
     ]
-    text = "\n".join(
-        [
-            page.HEAD,
-            overview(left_out, inside, given, theirs.rival),
-            page.targets(wanted),
-            page.splits(left_out, inside),
-            page.coverage(left_out, scored, given),
-            page.peers(left_out, theirs.ratios),
-            page.transformers(left_out, theirs.ratios),
-            _runs(ONE, ours.runs.figures),
-            _runs(SEVERAL, ours.runs.figures),
-            page.failures(reasons_why_not(ours.runs.rows)),
-            _ops(ours.ops.rows, ours.ops.figures, ours.op_peers),
-            _layers(ours.layers),
-            page.layers(single_layers),
-            page.report(correction.summary(reported)),
-            page.worst([*theirs.worst, *ours.worst, *worst.worst_report(reported)]),
-        ]
-    )
-    everything = [*all_figures, *ours.runs.figures, *ours.ops.figures, *ours.layers, *gated(single_layers, reported)]
-    return text.rstrip() + "\n", gate.scores_of(everything)
+    fresh = scored.steps.filter(pl.col("left_out") == "everything")
+    tables = {
+        "by_question": by_question,
+        "by_source": by_source,
+        "by_device": figures_by(scored.steps, DEVICE_KEYS),
+        "by_group": pl.DataFrame([f for f in groups if f.n]).drop("failed"),
+        "rows": fresh.select(*COLUMNS, "low_seconds", "predicted_seconds", "high_seconds", "reason").rename(
+            {"low_seconds": "low", "predicted_seconds": "predicted", "high_seconds": "high"}
+        ),
+        "refused": refused(scored.steps),
+        "older_targets": pl.DataFrame([_target_row(t) for t in older]),
+    }
+    for name, table in tables.items():
+        table.write_csv(FILES / f"{name}.csv", float_precision=4)
+    draw(scored.placed, PICTURE)
+    PAGE.write_text(page.compose(by_question, by_source, total_of(scored.steps), wanted), encoding="utf-8")
+    README.write_text(page.with_readme_table(README.read_text(encoding="utf-8"), by_question), encoding="utf-8")
+    return [*groups, *_source_figures(by_source), *gated(layers, reported)]
 
 
-def _runs(split: str, all_figures: Sequence[Figure]) -> str:
-    mine = [f for f in all_figures if f.split == split]
-    title = "The shipped model on one GPU" if split == ONE else "The shipped model on several GPUs"
-    text = (
-        f"`epochcast evaluate` on a fixed sample: up to {NETWORKS} networks of every source of `runs`, up to {ROWS} "
-        'rows of each group; all of `transformer_runs`. What is "in training" is in-sample.'
-        if split == ONE
-        else "The same sample; forecasts from nothing measured. The exchange of gradients is not fitted on these rows."
-    )
-    return page.shipped(title, text, mine)
+def _target_row(target: targets.Target) -> dict[str, object]:
+    return {
+        "target": target.what,
+        "rows": target.n,
+        "wanted": " / ".join(f"{value:g}" for value in target.wanted),
+        "ours": " / ".join(f"{value:.2f}" for value in target.ours),
+        "unit": target.unit,
+        "verdict": target.verdict,
+        "why": target.why,
+    }
 
 
-def _ops(rows: pl.DataFrame, all_figures: Sequence[Figure], ratios: dict[str, Array]) -> str:
-    labels = [SEPARATOR.join(names) for names in rows.select(OP_KEYS).iter_rows()]
-    theirs = {name: _by_all(labels, values, all_figures) for name, values in ratios.items()}
-    text = (
-        f"`epochcast evaluate` on up to {OP_ROWS} rows of every source, device, type, family and phase. Recurrent "
-        "cells and rows marked as suspect were not trained on; all others are in-sample."
-    )
-    return page.shipped("The shipped model on single ops", text, all_figures, theirs)
-
-
-def _by_all(labels: list[str], ratios: Array, all_figures: Sequence[Figure]) -> list[Figure]:
-    """A figure for every group of ours, empty where a peer has none."""
-    mine = {f.group: f for f in by_group("", labels, ratios)}
-    return [mine.get(f.group, Figure("", f.group, 0, None, None, None)) for f in all_figures]
-
-
-def _layers(all_figures: Sequence[Figure]) -> str:
-    text = (
-        "The tenth of each table that the shipped model of single-layer benchmarks was not trained on; intervals are "
-        "counted on the half of it that did not set them."
-    )
-    return page.shipped("The shipped model on single layers", text, [f for f in all_figures if f.split == LAYERS])
+def _source_figures(by_source: pl.DataFrame) -> list[Figure]:
+    """Sources that no training reads, for the gate."""
+    rows = by_source.filter((pl.col("left_out") == "everything") & (pl.col("n") > 0)).to_dicts()
+    return [
+        Figure("everything", f"{r['source']}, {r['question']}", r["n"], r["mape"], r["median_ape"], r["ratio"] - 1)
+        for r in rows
+    ]
 
 
 def main() -> int:
@@ -180,12 +180,10 @@ def main() -> int:
     parser.add_argument("--accept", action="store_true", help="commit the new scores to scores.json")
     is_accepted = parser.parse_args().accept
     try:
-        folder, left_out = data_folder(), read_left_out()
-        text, scores = compose(left_out, peers(folder, left_out), shipped(folder))
+        scores = gate.scores_of(write(score(data_folder())))
     except EpochcastError as error:
         print(f"accuracy: {error}")
         return 2
-    PAGE.write_text(text, encoding="utf-8")
     if is_accepted:
         gate.write_scores(scores)
         print(f"accepted {sum(map(len, scores.values()))} groups")

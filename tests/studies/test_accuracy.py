@@ -14,6 +14,7 @@ from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.tables.run_table import read_runs
 from epochcast.predict.cost.software_setting import SoftwareSetting
 from epochcast.predict.cost.spreads import KERNEL_PARTS
 from studies.accuracy import gate, page, run
@@ -22,12 +23,22 @@ from studies.accuracy.intervals import GivenRuns, ScoredIntervals, given_runs, s
 from studies.accuracy.leaks import core_of, has_relative
 from studies.accuracy.left_out_table import LeftOutTable, read_left_out
 from studies.accuracy.others import gated, justus_figures, report_figures
-from studies.accuracy.reasons import layer_reason, layout_ratios, op_reason, run_reason, step_reason
-from studies.accuracy.sample import evenly, sampled_runs
-from studies.accuracy.shipped import reasons_why_not
-from studies.accuracy.targets import Target, carried_by, device_targets, layer_targets, report_targets
-from studies.accuracy.whole_networks import PEERS, peer_ratios
-from studies.accuracy.worst import order, worst_report, worst_steps
+from studies.accuracy.questions import (
+    ADAPTERS,
+    DIFFUSION,
+    FORWARD,
+    KNOWN,
+    NOT_MEASURED,
+    ONE_NODE,
+    OTHER,
+    SEVERAL_NODES,
+    VISION,
+    question_of,
+)
+from studies.accuracy.scored_steps import EVERYTHING, evenly, fresh_steps, left_out_steps
+from studies.accuracy.targets import Target, carried_by, device_targets, layer_targets, report_targets, step_targets
+from studies.peers.run import image_networks
+from studies.peers.whole_networks import PEERS, peer_ratios
 from training.examples import Example
 
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
@@ -189,54 +200,6 @@ def test_groups_of_few_rows_are_not_gated(tmp_path: Path) -> None:
     assert gate.read_scores(tmp_path / "none.json") == {}
 
 
-def test_samples_are_evenly_spaced_and_repeat() -> None:
-    assert evenly(10, 5) == [0, 2, 4, 6, 8]
-    assert evenly(3, 5) == [0, 1, 2]
-    table = pl.DataFrame(
-        {
-            "source": ["s"] * 6,
-            "device": ["d"] * 6,
-            "precision": ["fp32"] * 6,
-            "mode": ["training"] * 6,
-            "channels_last": [False] * 6,
-            "model": list("aabbcc"),
-            "gpus": [1, 1, 1, 1, 1, 2],
-            "step_seconds": [1.0, 1.0, 1.0, None, 1.0, 1.0],
-            "samples_per_second": [None] * 6,
-        }
-    )
-    kept = sampled_runs(table, networks=2, rows=2)
-    assert kept["model"].to_list() == ["a", "a"]
-    assert sampled_runs(table, networks=3, rows=1)["is_single"].to_list() == [False, True]
-
-
-def test_reasons_for_rows_that_cannot_be_asked_drop_the_name() -> None:
-    table = pl.DataFrame({"source": ["s", "s"], "model": ["a", "b"], "reason": ["a: no builder", "b: no builder"]})
-    assert reasons_why_not(table) == {"s": (2, "no builder")}
-
-
-def test_a_small_step_is_launch_bound() -> None:
-    assert step_reason(step(1)).startswith("launch-bound: ")
-
-
-def test_how_a_network_ran_in_the_other_layout_is_a_fact() -> None:
-    steps = [step(4096, seconds=1.0), step(4096, channels_last=True, seconds=3.0)]
-    twins = layout_ratios(steps)
-    assert twins == {1: pytest.approx(3.0)}
-    assert "measured 3 times its own time in NCHW" in step_reason(steps[1], twins[1])
-
-
-def test_what_a_row_says_of_itself() -> None:
-    assert run_reason({"source": "mlperf_training", "gpus": 16, "nodes": 2, "data": "real"}) == [
-        "derived from the time to train, evaluation included",
-        "16 GPUs on 2 nodes",
-        "real data: the host feeds it",
-    ]
-    assert op_reason({"family": "matmul", "m": 8, "n": 512, "k": 64}, 0.3, 0.1) == "a thin product, least side 8"
-    assert "faster than the data sheet allows" in op_reason({"family": "softmax"}, 1.5, 0.1)
-    assert "FFT" in layer_reason(0.01, 7, 1, 64, 8)
-
-
 def test_a_target_is_missed_by_its_worst_figure() -> None:
     target = Target("t", 1, (8.0, 5.0), (9.0, 6.5))
     assert target.verdict == "missed by 1.5 points"
@@ -261,11 +224,6 @@ def test_the_other_studies_are_read_as_they_wrote_them() -> None:
     assert len(layer_targets(layers)) == 12
     assert [t.wanted for t in report_targets(report)] == [(6.0,), (5.0,)]
     assert {f.split for f in gated(layers, report)} == {"studies/justus", "studies/correction_factor"}
-    assert len(worst_report(report)) == 10
-
-
-def test_the_worst_are_ordered_by_how_many_times_they_are_off() -> None:
-    assert order(np.array([1.0, 0.1, 5.0, np.nan])) == [1, 2, 0]
 
 
 def test_peers_answer_on_the_same_steps_and_the_page_shows_them(tmp_path: Path) -> None:
@@ -275,24 +233,12 @@ def test_peers_answer_on_the_same_steps_and_the_page_shows_them(tmp_path: Path) 
     assert set(ratios) == set(PEERS)
     assert (ratios["roofline"] > 0).all()
     assert np.isnan(ratios["layer_linear"]).all()  # four steps teach nobody
-    assert page.peers(table, ratios).startswith("## Others on the same steps")
-    (worst,) = worst_steps(table, steps)
-    assert worst.ratio == pytest.approx(1.1)
+    assert image_networks(table, ratios).startswith("## Image networks")
 
 
 def test_a_table_of_other_steps_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="written from other measurements"):
         made_table(tmp_path, [row(0)]).check([step()])
-
-
-def test_splits_and_intervals_are_shown_worst_first(tmp_path: Path) -> None:
-    rows = [row(i, NAMES[i % 3], f"{1.1 + 0.2 * (i % 3):.1f},1.2,1.05") for i in range(9)]
-    table = made_table(tmp_path, with_forward(rows))
-    found, scored = run.split_figures(table)
-    assert {f.split for f in found} == {"family", "device", "source"}
-    text = page.splits(table, {split: intervals.inside for split, intervals in scored.items()})
-    assert text.index(NAMES[2]) < text.index(NAMES[1]) < text.index(NAMES[0])
-    assert "unseen device" in page.coverage(table, scored, [])
 
 
 def test_without_measurements_one_line_says_so(
@@ -314,8 +260,105 @@ def test_a_relative_under_another_label_is_found_only_across_folds(tmp_path: Pat
 def test_a_target_met_on_easier_rows_says_so() -> None:
     target = Target("t", 1, (8.0,), (5.0,), caveat="a relative was trained on")
     assert target.verdict == "met, with a caveat"
-    assert "1 of 1 are met, 1 of them on rows that are easier" in page.targets([target])
+    assert page.target_table([target]).startswith("1 of 1 are met.")
 
 
-def test_what_is_known_of_an_old_stack_comes_after_the_ops() -> None:
-    assert step_reason(replace(step(1 << 14), source="jcjohnson")).endswith(" of the forecast; Torch7")
+def test_a_target_of_intervals_is_missed_by_width_and_by_coverage() -> None:
+    wide = Target("t", 1, (12.0,), (10.0,), width=(1.8, 2.4), holds=0.9)
+    assert wide.verdict == "missed too wide"
+    assert Target("t", 1, (12.0,), (10.0,), width=(1.8, 1.7), holds=0.6).verdict == "missed holds 60%"
+    assert Target("t", 1, (12.0,), (10.0,), width=(1.8, 1.7), holds=0.9).is_met
+
+
+def test_samples_are_evenly_spaced() -> None:
+    assert evenly(10, 5) == [0, 2, 4, 6, 8]
+    assert evenly(3, 5) == [0, 1, 2]
+
+
+def asked(model: str, **cells: object) -> str:
+    """The question of a row on an A100."""
+    row = {"model": model, "device": "A100", "batch_per_gpu": 2, "step_seconds": 1.0, "source": "s", **cells}
+    (run,), failures = read_runs([row])
+    assert not failures
+    return question_of(run)
+
+
+def test_rows_ask_what_their_network_is_for() -> None:
+    assert asked("resnet50", input_shape="3x224x224") == VISION
+    assert asked("timm:resnet50") == asked("resnet50") == VISION
+    assert asked("resnet50", mode="forward") == FORWARD
+    assert asked("gpt2", sequence_length=1024) == ONE_NODE
+    assert asked("llama2_7b", sequence_length=1024, gpus=16, nodes=2) == SEVERAL_NODES
+    assert asked("llama2_7b", sequence_length=1024, task="lora_finetuning") == ADAPTERS
+    assert asked("stable-diffusion-v2-base", input_shape="4x64x64") == DIFFUSION
+    assert asked("gnmt") == OTHER
+
+
+def left_out_frame(tmp_path: Path, rows: list[str]) -> pl.DataFrame:
+    table = made_table(tmp_path, with_forward(rows))
+    names = {(str(s), str(m)): VISION for s, m in zip(table.source, table.model, strict=True)}
+    return left_out_steps(table, scored_intervals(table), names).filter(pl.col("source") != "forward passes")
+
+
+def test_a_trained_step_is_scored_by_what_it_was_left_out_of(tmp_path: Path) -> None:
+    """The device known by other families, and the device left out; never by the shipped model."""
+    frame = left_out_frame(tmp_path, [row(i, NAMES[i % 2], "1.1,0.9,") for i in range(16)])
+    found = frame.group_by("gpu", "left_out").agg(pl.col("predicted_seconds").first()).sort("gpu")
+    assert found.rows() == [(KNOWN, "family", 1.1), (NOT_MEASURED, "device", 0.9)]
+    assert EVERYTHING not in set(frame["left_out"])
+    assert set(frame["question"]) == {VISION}
+
+
+def test_the_source_is_left_out_where_others_measured_the_device(tmp_path: Path) -> None:
+    timm = [row(i, ratios="1.1,,") for i in range(8)]
+    other = [row(97, ratios="1.1,,1.3").replace("timm", "other")]
+    frame = left_out_frame(tmp_path, timm + other).filter(pl.col("source") == "other")
+    assert frame.select("left_out", "predicted_seconds").rows() == [("source", 1.3)]
+
+
+def test_no_group_of_steps_decides_alone(tmp_path: Path) -> None:
+    assert len(left_out_frame(tmp_path, [row(i, ratios="1.1,,") for i in range(100)])) == 60
+
+
+def test_a_launch_bound_step_has_the_interval_of_its_host(tmp_path: Path) -> None:
+    rows = [row(97, ratios="1.0,,").replace("kernels", "host"), *(row(i, ratios="1.0,,") for i in range(80))]
+    frame = left_out_frame(tmp_path, rows)
+    widths = dict(zip(frame["model"], frame["high_seconds"] / frame["low_seconds"], strict=True))
+    assert widths["net97"] > 3 > widths["net1"]
+
+
+def test_sources_that_no_training_reads_are_forecast_and_refusals_counted(tmp_path: Path) -> None:
+    cells = {"device": "V100", "batch_per_gpu": 32, "samples_per_second": None, "quality": "ok", "nodes": 1, "gpus": 1}
+    rows = [
+        {"source": "fresh", "model": "resnet18", "step_seconds": 0.05, **cells},
+        {"source": "fresh", "model": "nonet", "step_seconds": 0.05, **cells},
+        {"source": "trained", "model": "resnet18", "step_seconds": 0.05, **cells},
+    ]
+    for name in ("runs", "runs_more", "runs_2026", "llm_runs", "user_runs"):
+        pl.DataFrame(rows).head(3 if name == "runs" else 0).write_parquet(tmp_path / f"{name}.parquet")
+    frame = fresh_steps(tmp_path, {"trained"})
+    assert set(frame["source"]) == {"fresh"}
+    assert sorted(frame["is_forecast"]) == [False, True]
+    (answered,) = frame.filter("is_forecast").to_dicts()
+    assert answered["low_seconds"] <= answered["predicted_seconds"] <= answered["high_seconds"]
+    figures = run.figures_by(frame, ("source",)).to_dicts()
+    assert [(f["n"], f["failed"]) for f in figures] == [(1, 1)]
+
+
+def test_gpt2_on_open_gpus_says_how_many(tmp_path: Path) -> None:
+    frame = left_out_frame(tmp_path, [row(i, NAMES[i % 2], "1.1,0.9,") for i in range(16)])
+    named = frame.with_columns(source=pl.lit("modded_nanogpt"))
+    by_name = {target.what: target for target in step_targets(named, frame)}
+    assert by_name["GPT-2, bf16, compiled"].caveat.startswith("2 GPUs are open")
+    assert by_name["GPU and format known, network new"].ours[0] == pytest.approx(10.0)
+
+
+def test_page_and_readme_show_the_committed_figures() -> None:
+    by_question = pl.read_csv(run.FILES / "by_question.csv")
+    assert page.question_table(by_question) in run.PAGE.read_text(encoding="utf-8")
+    assert page.readme_table(by_question) in run.README.read_text(encoding="utf-8")
+
+
+def test_the_page_is_short_and_its_picture_small() -> None:
+    assert len(run.PAGE.read_text(encoding="utf-8").splitlines()) <= 120
+    assert run.PICTURE.stat().st_size < 300_000

@@ -1,1 +1,0 @@
-"""Sources that no training read."""

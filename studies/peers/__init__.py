@@ -1,0 +1,1 @@
+"""Other methods on the very steps that our forecasts were left out of."""
