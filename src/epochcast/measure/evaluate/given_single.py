@@ -84,7 +84,7 @@ class SingleSteps:
 
 def _keys(run: MeasuredRun) -> tuple[tuple[Any, ...], ...]:
     """What a run has in common with its single-GPU row, the closest match first. Of a system's name only the part
-    before a colon counts: some tables write the number of GPUs after it. Kernels of attention follow from the framework.
+    before a colon counts: some tables write the number of GPUs after it. The framework says how attention runs.
     """
     system = run.system.partition(":")[0]
     one = replace(run.recipe, attention=ATTENTIONS[0])
