@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from math import hypot
 from typing import Any
 
+from epochcast.describe.graph.recipe import ATTENTIONS
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.unbuilt_runs import bare_added_seconds
 from epochcast.measure.tables.run_placement import run_placement
@@ -83,11 +84,12 @@ class SingleSteps:
 
 def _keys(run: MeasuredRun) -> tuple[tuple[Any, ...], ...]:
     """What a run has in common with its single-GPU row, the closest match first. Of a system's name only the part
-    before a colon counts: some tables write the number of GPUs after it.
+    before a colon counts: some tables write the number of GPUs after it. The framework says how attention runs.
     """
     system = run.system.partition(":")[0]
+    one = replace(run.recipe, attention=ATTENTIONS[0])
     keys: list[tuple[Any, ...]] = []
-    for any_passes, recipe in ((False, run.recipe), (True, replace(run.recipe, accumulate=1))):
+    for any_passes, recipe in ((False, one), (True, replace(one, accumulate=1))):
         key = (any_passes, run.source, system, run.model, run.input_shape, run.device.name, recipe, run.setting)
         keys += [(*key, run.framework, run.data), (*key, run.framework), key]
     return tuple(keys)
