@@ -12,6 +12,7 @@ from epochcast.describe.graph.op_kinds import (
     Elementwise,
     Embedding,
     Gather,
+    HostLoop,
     Kind,
     Loss,
     Matmul,
@@ -245,6 +246,13 @@ def test_a_reduction_adds_every_element_of_all_its_inputs() -> None:
 def test_what_only_moves_or_is_unknown_has_bytes_but_no_flops(kind: Kind) -> None:
     op = made(kind, [tensor(3)], [tensor(3)])
     assert op.work[:3] == (0, 12, 12)
+
+
+def test_a_host_loop_starts_its_kernels_for_every_sample() -> None:
+    loop = HostLoop(once=5, per_sample=3)
+    assert [made(loop, [tensor(n, 7)], [tensor(n, 1)]).work.launches for n in (1, 4)] == [5 + 3, 5 + 4 * 3]
+    assert loop.is_awaited and not HostLoop(reads_back=False).is_awaited and not Copy().is_awaited
+    assert not list(loop.gradients(made(loop, [tensor(2, 7)], [tensor(2, 1)]), frozenset({"x"})))
 
 
 def test_a_view_is_free() -> None:

@@ -10,12 +10,13 @@ from tests.every import every
 
 from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.capture.zoo.detector_configs import configured_detector
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered
 from epochcast.predict.cost.hosts import LaunchHost, measured_launch
-from epochcast.predict.cost.launch import host_seconds
+from epochcast.predict.cost.launch import host_seconds, launch_interval, work_seconds
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.exchange import gradients
 from epochcast.predict.forecast.placement import Placement, place, placed
@@ -255,3 +256,25 @@ def test_the_setting_is_todays_pytorch_in_the_layout_of_the_recipe_unless_given(
         step_forecast(RESNET.trace(recipe), place("V100"), asked)
         step_forecast(RESNET.trace(recipe), place("V100"), asked, setting=old)
     assert asked.settings == [TODAY, old, replace(TODAY, channels_last=True), old]
+
+
+def test_a_detector_waits_for_its_host_at_every_image() -> None:
+    """Mask R-CNN of two images in maskrcnn-benchmark: proposals (129 + 125 per image), sampling (119 + 36) and masks
+    (85) are started one by one behind what came before, and 14 ms of targets are drawn for each image.
+    """
+    mask = configured_detector("maskrcnn_benchmark", "mask_rcnn_R_50_FPN_1x", (3, 800, 1088))
+    trace = mask.trace(Recipe(2))
+    awaited = trace.columns.launches[trace.awaited]
+    assert awaited.tolist() == [129 + 2 * 125, 119 + 2 * 36, 85, 0]
+    low, mid, high = (each.sum() for each in work_seconds(trace))
+    assert mid == pytest.approx(2 * 14e-3) and low < mid < high
+    drawn = configured_detector("detectron2", "mask_rcnn_R_50_FPN_1x", (3, 800, 1088)).trace(Recipe(2))
+    assert not work_seconds(drawn)[1].any(), "a library draws them"
+
+
+def test_reading_back_costs_what_its_launches_take(per_kernel: CostModel) -> None:
+    """Long kernels hide all launches but those of the loops, which wait."""
+    plain, masked = (zoo_model(name).trace(Recipe(2)) for name in ("resnet50", "maskrcnn_resnet50_fpn"))
+    hosts = [step_forecast(trace, place("V100"), per_kernel).parts.host for trace in (plain, masked)]
+    loops = masked.columns.launches[masked.awaited].sum() * launch_interval(masked, place("V100").device).mid
+    assert hosts[0] < 1e-4 and hosts[1] > loops

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcast.predict.forecast.streams import kernel_ends
+from epochcast.predict.forecast.streams import kernel_ends, with_waits
 
 seconds = st.floats(0, 1e3)
 pairs = st.lists(st.tuples(seconds, seconds), min_size=1, max_size=30)
@@ -54,3 +54,32 @@ def test_more_work_never_takes_less_time(work: list[tuple[float, float]], data: 
 
 def test_no_kernels_end_at_no_time() -> None:
     assert ends([], []) == []
+
+
+def test_a_host_that_reads_a_result_starts_nothing_ahead_by_hand() -> None:
+    """Kernels of 1 s, launches of 0.1 s; the host reads the second result. Kernel 0 runs from 0.1 to 1.1. Kernel 1 is
+    launched from 1.1 on and ends at 2.2, kernel 2 from then on and ends at 3.3.
+    """
+    kernels, launches = np.ones(3), np.full(3, 0.1)
+    waiting = with_waits(kernels, launches, np.array([False, True, False]))
+    assert waiting.tolist() == pytest.approx([0.1, 1.1, 1.1])
+    assert kernel_ends(kernels, waiting).tolist() == pytest.approx([1.1, 2.2, 3.3])
+    assert kernel_ends(kernels, launches).tolist() == pytest.approx([1.1, 2.1, 3.1])
+
+
+def test_every_read_exposes_every_launch() -> None:
+    kernels, launches = np.array([3.0, 1.0, 2.0]), np.array([0.5, 0.25, 1.0])
+    waiting = with_waits(kernels, launches, np.ones(3, dtype=bool))
+    assert kernel_ends(kernels, waiting)[-1] == pytest.approx(kernels.sum() + launches.sum())
+
+
+def test_without_reads_nothing_waits() -> None:
+    launches = np.full(3, 0.1)
+    assert with_waits(np.ones(3), launches, np.zeros(3, dtype=bool)) is launches
+
+
+def test_a_read_makes_a_slow_host_wait_for_one_kernel_before_and_one_behind() -> None:
+    """Launches of 2 s hide kernels of 1 s but for those around the read: 3, 5, 7 s without it."""
+    kernels, launches = np.ones(3), np.full(3, 2.0)
+    ends = kernel_ends(kernels, with_waits(kernels, launches, np.array([False, True, False])))
+    assert ends.tolist() == pytest.approx([3.0, 6.0, 9.0])

@@ -62,6 +62,11 @@ class Kind:
         """Its name in a list of operators."""
         return self.label
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the host reads its results before it starts anything else, so that it waits for the device."""
+        return False
+
     def attributes(self) -> dict[str, object]:
         """The fields by name, for spec files."""
         return {f.name: getattr(self, f.name) for f in fields(self)}

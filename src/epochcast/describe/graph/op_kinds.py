@@ -5,6 +5,7 @@ from epochcast.describe.graph.op_registry import KIND_CLASSES
 from epochcast.describe.graph.ops.attention_op import Attention
 from epochcast.describe.graph.ops.conv_op import Conv
 from epochcast.describe.graph.ops.elements_op import GATHERED, SCATTERED, Copy, Elementwise, Reduce, View
+from epochcast.describe.graph.ops.host_loop_op import HostLoop
 from epochcast.describe.graph.ops.indexing_op import Embedding, Gather, Scatter
 from epochcast.describe.graph.ops.loss_op import Loss
 from epochcast.describe.graph.ops.matmul_op import Matmul
@@ -24,6 +25,7 @@ __all__ = [
     "Elementwise",
     "Embedding",
     "Gather",
+    "HostLoop",
     "Kind",
     "Loss",
     "Matmul",

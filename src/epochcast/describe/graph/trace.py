@@ -196,6 +196,12 @@ class Trace:
         work[:, 0] *= fractions
         return Columns(*[*work.T, *static, np.full(len(places), float(self.batch))])
 
+    @derived_property
+    def awaited(self) -> NDArray[np.bool_]:
+        """Which entries of the columns the host waits for."""
+        base = self.template.base
+        return np.array([base[place].kind.is_awaited for place in self.places.tolist()], dtype=np.bool_)
+
     def in_phase(self, phase: int) -> NDArray[np.bool_]:
         """Which entries of the columns belong to a phase, by its index in PHASES."""
         mask: NDArray[np.bool_] = self.derived.get(("in phase", phase), lambda: self.columns.phase == phase)

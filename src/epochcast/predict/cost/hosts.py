@@ -118,6 +118,16 @@ def hooks() -> Mapping[str, float]:
     return dict(rows.read(_document(), "hooks", FILE, _hooks_row))
 
 
+def sample_work(name: str) -> Interval:
+    """Host seconds per sample of a kind of work."""
+    return _works()[name]
+
+
+@remembered(1)
+def _works() -> Mapping[str, Interval]:
+    return dict(rows.read(_document(), "work", FILE, _work_row))
+
+
 @remembered(1)
 def _measured() -> Mapping[tuple[str, str], float]:
     return {system: seconds for _, system, seconds in rows.read(_document(), "measured", FILE, _measured_row)}
@@ -136,6 +146,12 @@ def _class_row(row: rows.CatalogueRow) -> tuple[str, bool]:
 
 def _measured_row(row: rows.CatalogueRow) -> tuple[str, tuple[str, str], float]:
     return row.text("class"), (row.text("source"), row.text("system")), row.number("launch_seconds")
+
+
+def _work_row(row: rows.CatalogueRow) -> tuple[str, Interval]:
+    row.text("source")
+    low, high = row.number("low_seconds_per_sample"), row.number("high_seconds_per_sample")
+    return row.text("name"), Interval(low, row.number("seconds_per_sample"), high)
 
 
 def _hooks_row(row: rows.CatalogueRow) -> tuple[str, float]:

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.op_kinds import HostLoop
 from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
-from epochcast.predict.cost.hosts import LaunchHost, host_classes, measured_launch, unknown_host
+from epochcast.predict.cost.hosts import LaunchHost, host_classes, measured_launch, sample_work, unknown_host
 from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
 
 _FIRST_PYTORCH = GENERATIONS.index("pytorch_1")
@@ -79,8 +80,21 @@ def started_kernels(trace: Trace, setting: SoftwareSetting) -> NDArray[np.float6
     return started
 
 
+def work_seconds(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """What the host itself computes before each entry of the columns may start: low, middle, high."""
+    base, place_of = trace.template.base, trace.places.tolist()
+    loops = [(entry, base[place].kind) for entry, place in enumerate(place_of)]
+    seconds = np.zeros((3, len(place_of)))
+    for entry, kind in loops:
+        if isinstance(kind, HostLoop) and kind.work:
+            each = sample_work(kind.work)
+            seconds[:, entry] = trace.batch * np.array([each.low, each.mid, each.high])
+    low, mid, high = seconds
+    return low, mid, high
+
+
 def host_seconds(
     trace: Trace, device: Device, host: LaunchHost | None = None, setting: SoftwareSetting = TODAY
 ) -> NDArray[np.float64]:
     """Host seconds before each entry of the columns may start."""
-    return started_kernels(trace, setting) * launch_interval(trace, device, host).mid
+    return started_kernels(trace, setting) * launch_interval(trace, device, host).mid + work_seconds(trace)[1]

@@ -20,11 +20,11 @@ from epochcast.interval import Interval
 from epochcast.predict.comm.stragglers import exchange_error_seconds
 from epochcast.predict.cost.compiled import fused_costs
 from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered, describe_op
-from epochcast.predict.cost.launch import launch_interval, started_kernels
+from epochcast.predict.cost.launch import launch_interval, started_kernels, work_seconds
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts
-from epochcast.predict.forecast.streams import kernel_ends
+from epochcast.predict.forecast.streams import Seconds, kernel_ends, with_waits
 
 __all__ = ["StepForecast", "StepParts", "step_costs", "step_forecast"]
 
@@ -64,9 +64,16 @@ def step_forecast(
     setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     costs = step_costs(rank, device, model, setting)
     launch, started = launch_interval(rank, device, placement.host), started_kernels(rank, setting)
-    middle = Kernels(rank, costs.mid, started * launch.mid)
-    kernels = [replace(middle, seconds=seconds) for seconds in (costs.low, costs.mid, costs.high)]
-    hosts = [replace(middle, launches=started * seconds) for seconds in (launch.low, launch.high)]
+    low_work, work, high_work = work_seconds(rank)
+
+    def kernels_of(seconds: Seconds, host: Seconds) -> Kernels:
+        return Kernels(rank, seconds, with_waits(seconds, host, rank.awaited))
+
+    host = started * launch.mid + work
+    middle = kernels_of(costs.mid, host)
+    kernels = [kernels_of(seconds, host) for seconds in (costs.low, costs.mid, costs.high)]
+    ends = ((launch.low, low_work), (launch.high, high_work))
+    hosts = [kernels_of(costs.mid, started * seconds + at_work) for seconds, at_work in ends]
 
     timing = strategy.timing(trace, middle, placement.group, device)
     low, mid, high, fast_host, slow_host = (timing(each) for each in (*kernels, *hosts))

@@ -29,6 +29,8 @@ from epochcast.errors import NoBuilder, UnknownName
 _MMDETECTION = ("mmdetection", "mmdetection_v1")
 FRAMEWORKS = (*_MMDETECTION, "detectron2", "maskrcnn_benchmark")
 CLASSES = 80
+# Draw the masks of boxes one by one in Python, where detectron2 calls a library for each.
+_DRAWING = ("maskrcnn_benchmark", "mmdetection_v1")
 
 _NAME = re.compile(
     r"(?:e2e_)?(?P<method>(?:cascade_|cascade_mask_|faster_|fast_|fast_mask_|mask_|keypoint_)rcnn|rpn|retinanet|fcos)"
@@ -102,6 +104,7 @@ def _heads(framework: str, method: str, is_polygonal: bool) -> Heads:
         classes=min(heads.classes, CLASSES + 1),
         masks="one" if heads.masks and framework not in _MMDETECTION else heads.masks,
         crops_masks=framework == "mmdetection" and not is_polygonal,
+        draws_masks=framework in _DRAWING,
     )
 
 

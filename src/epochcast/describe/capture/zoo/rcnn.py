@@ -8,9 +8,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from epochcast.describe.capture.zoo.proposals import PROPOSALS, region_features, region_proposals, sampled_boxes
+from epochcast.describe.capture.zoo.proposals import (
+    PROPOSALS,
+    looped,
+    region_features,
+    region_proposals,
+    sampled_boxes,
+)
 from epochcast.describe.capture.zoo.pyramid import Backbone, levels_of, padded_image
 from epochcast.describe.capture.zoo.region_heads import (
+    MASK_LOOP,
+    MASK_TARGETS,
     POSITIVE_BOXES,
     SAMPLED_BOXES,
     box_head,
@@ -35,14 +43,15 @@ NOTES = (f"{SAMPLED_BOXES} boxes are sampled per image, {POSITIVE_BOXES} of them
 @dataclass(frozen=True, slots=True)
 class Heads:
     """What is predicted of regions. A cascade refines boxes that many times; `masks` are predicted once ("one") or by
-    each of its stages ("every"), their targets cropped on the device where `crops_masks`. `classes` count the
-    background.
+    each of its stages ("every"), their targets cropped on the device where `crops_masks`, or drawn by Python on the
+    host where `draws_masks`. `classes` count the background.
     """
 
     cascade: int = 1
     boxes: bool = True
     masks: str = ""
     crops_masks: bool = False
+    draws_masks: bool = False
     keypoints: bool = False
     classes: int = 91
     boxes_per_class: bool = True
@@ -121,6 +130,9 @@ def _regions(
             mask_features = b.gather("index", features, (positive.shape[0], *features.shape[1:]), name="mask_features")
         else:
             mask_features = region_features(b, levels, positive, 14, "mask_roi_pool")
+        looped(b, MASK_LOOP, proposals, "masks_of_each_image")
+        if heads.draws_masks:
+            looped(b, MASK_TARGETS, proposals, "mask_targets")
         full_size = image if heads.crops_masks else None
         losses += mask_losses(b, mask_features, classes=classes, convolutions=0 if is_late else 4, image=full_size)
     if heads.keypoints:

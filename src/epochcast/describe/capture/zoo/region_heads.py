@@ -8,13 +8,17 @@ keypoints are predicted of positive boxes only; as many are counted as a trainer
 from epochcast.describe.capture.zoo.detection_losses import binary_cross_entropy, box_loss, cross_entropy
 from epochcast.describe.capture.zoo.proposals import OBJECTS
 from epochcast.describe.graph.build import Builder
-from epochcast.describe.graph.op_kinds import Copy, Gather
+from epochcast.describe.graph.op_kinds import Copy, Gather, HostLoop
 from epochcast.describe.graph.tensor import DType, Tensor
 
 SAMPLED_BOXES = 512
 POSITIVE_BOXES = 128
 """At most a quarter of the sampled."""
 KEYPOINTS = 17
+MASK_LOOP = HostLoop(once=75 + 10)
+"""248 - 157 kernels more than without masks, of which 18 are ops of the graph, and as many more reads."""
+MASK_TARGETS = HostLoop(work="mask_targets")
+"""Polygons of every positive box, cropped and drawn by the host."""
 
 
 def box_head(b: Builder, features: Tensor, *, width: int = 1024) -> Tensor:
