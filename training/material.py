@@ -16,8 +16,8 @@ from training.op_material import fused_rows, op_rows
 
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
 # Not among them: aws_gpu_benchmark empties the allocator's cache after every step, so that allocations count;
-# peft_method_comparison, ms_swift and simpletuner_sweep are bound by Python, sia_sosp23 by AdaptDL's hooks, gavel by its
-# data loader.
+# peft_method_comparison, ms_swift and simpletuner_sweep are bound by Python, sia_sosp23 by AdaptDL's hooks, gavel by
+# its data loader.
 WEIGHTS = {
     "timm": 1.0,
     "torchvision_gpu_bench": 1.0,

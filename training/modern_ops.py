@@ -1,6 +1,6 @@
-"""Tables of products, convolutions, flash attention and mixtures of experts in today's formats as columns of a trace.
+"""Tables of products, convolutions and flash attention in today's formats as columns of a trace.
 
-Every row becomes the op (of a mixture, the ops) that a graph of the same layer has: see `describe.graph.op_work`.
+Every row becomes the op that a graph of the same layer has: see `describe.graph.op_work`.
 """
 
 import numpy as np
@@ -11,8 +11,6 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.measure.evaluate.op_table import Formats
 from training.op_parts import Array, Direction, Indices, OwnedColumns, joined, numbers, ops_of
-
-_INDEX_BYTES = 8.0  # places of tokens are int64, as in the graph
 
 
 def gemm_columns(table: pl.DataFrame) -> Columns:
@@ -153,77 +151,4 @@ def attentions(table: pl.DataFrame, rows: Indices, direction: Direction) -> Owne
         count=batch * heads,
         launches=3 if back else 1,
         samples=batch,
-    )
-
-
-def moe_columns(table: pl.DataFrame) -> OwnedColumns:
-    """Fused layers of gated experts in bfloat16 as five ops: dispatch, product, gate, product, combine.
-
-    Each of the rank's experts gets its share of all tokens; how uneven the routing was is not in the columns.
-    """
-    tokens, width, ffn, chosen, experts, tp, ep = numbers(
-        table, "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"
-    )
-    return mixtures(Mixtures(tokens, width, ffn / tp, chosen, experts, np.maximum(experts / ep, 1.0)))
-
-
-class Mixtures:
-    """The sizes of mixtures: `tokens` of `width` take `chosen` of `experts`, of which `own` are on the device."""
-
-    def __init__(self, tokens: Array, width: Array, ffn: Array, chosen: Array, experts: Array, own: Array) -> None:
-        self.tokens, self.width, self.ffn, self.own = tokens, width, ffn, own
-        self.per_expert = np.ceil(tokens * chosen / experts)
-        self.rows = self.per_expert * own
-
-
-def mixtures(sizes: Mixtures) -> OwnedColumns:
-    """The ops of a forward pass; the router is not among them."""
-    width, ffn, rows = sizes.width, sizes.ffn, sizes.rows
-    owner = np.arange(len(rows))
-    formats = Formats.of(pl.Series(["bf16"] * len(rows)))
-    element = formats.operand_bytes
-    places = _INDEX_BYTES * rows
-
-    def product(columns: Array, depth: Array) -> OwnedColumns:
-        weights = sizes.own * columns * depth
-        return ops_of(
-            owner,
-            OpClass.BATCHED_MATMUL,
-            Direction.FORWARD,
-            formats,
-            flops=2 * rows * columns * depth,
-            read_bytes=element * (rows * depth + weights),
-            written_bytes=element * rows * columns,
-            m=sizes.per_expert,
-            n=columns,
-            k=depth,
-            count=sizes.own,
-        )
-
-    def moved(
-        op_class: OpClass, read: Array, written: Array, elements: Array, flops: Array | float = 0.0
-    ) -> OwnedColumns:
-        return ops_of(
-            owner,
-            op_class,
-            Direction.FORWARD,
-            formats,
-            flops=flops,
-            read_bytes=read,
-            written_bytes=element * written,
-            m=elements,
-        )
-
-    taken = rows * width
-    passed = sizes.tokens * width
-    return joined(
-        [
-            moved(
-                OpClass.GATHER, np.minimum(element * taken, element * passed) + places, taken, np.maximum(taken, passed)
-            ),
-            product(2 * ffn, width),
-            moved(OpClass.ELEMENTWISE, element * 2 * rows * ffn, rows * ffn, 2 * rows * ffn, 7 * rows * ffn),
-            product(width, ffn),
-            moved(OpClass.SCATTER, element * taken + places, passed, np.maximum(taken, passed)),
-        ]
     )

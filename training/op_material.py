@@ -1,6 +1,6 @@
 """Ops that were timed alone, from every table that has them, as rows for the net.
 
-Most rows are one op. Fused layers (a mixture of experts, a layer with its backward pass) are several ops timed
+Most rows are one op. Fused layers (a layer with its backward pass) are several ops timed
 together: they are trained like small steps.
 """
 
@@ -24,10 +24,8 @@ from training.modern_ops import (
     conv_columns,
     gemm_columns,
     is_full_attention,
-    moe_columns,
 )
 from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
-from training.op_parts import OwnedColumns
 from training.training_ops import read_training_ops, training_op_columns
 
 Array = NDArray[np.float64]
@@ -40,8 +38,6 @@ SMALL_ROWS, SMALL_WEIGHT, LARGE_WEIGHT = 250, 0.1, 2.0
 LARGE_SIDE, LARGE_FLOPS = 256, 2e8
 # A row that beats its data sheet by more than Winograd can is no measurement of what it claims to be.
 _MOST_SPEED = 3.0
-# Fused layers that are kept: enough of every device and shape.
-FUSED_ROWS, LEAST_TOKENS = 3000, 64
 # How often a fused layer is drawn, against a step of a whole network.
 FUSED_WEIGHT = 0.15
 # Products of the table with backward passes: single ops like those of other tables.
@@ -140,15 +136,12 @@ def _setting(source: str) -> SoftwareSetting:
 
 
 def fused_rows(folder: Path, names: Names) -> tuple[list[NetRow], list[str]]:
-    """Fused layers as small steps, and their devices."""
-    moe = pl.read_parquet(folder / "moe_modern.parquet")
-    moe = moe.filter(pl.col("num_tokens") >= LEAST_TOKENS).sample(FUSED_ROWS, seed=0)
-    training = read_training_ops(folder / "ops_training.parquet").filter(~_IS_PRODUCT)
-    found = [_fused(moe, moe_columns(moe), names), _fused(training, training_op_columns(training), names)]
-    return [net for nets, _ in found for net in nets], [name for _, of_table in found for name in of_table]
+    """Layers with their backward pass as small steps, and their devices.
 
-
-def _fused(table: pl.DataFrame, owned: OwnedColumns, names: Names) -> tuple[list[NetRow], list[str]]:
+    Fused mixtures of experts (moe_modern) are not among them: those kernels are of serving engines.
+    """
+    table = read_training_ops(folder / "ops_training.parquet").filter(~_IS_PRODUCT)
+    owned = training_op_columns(table)
     nets, devices = [], []
     starts = np.searchsorted(owned.owner, np.arange(len(table) + 1))
     cells = zip(*(table[name].to_list() for name in ("device", "source", "seconds")), strict=True)

@@ -4,9 +4,9 @@
 
 by non-negative least squares over left-out training steps on NVIDIA's GPUs that are bound by their kernels, reweighted
 by the variance found so far. Kernels of other vendors are as uncertain, their devices more. Every device and kind of
-step counts alike, however many networks it ran, if it ran enough of them to be known. Steps of families left out and of sources
-left out say how far a measured device is off: a user is a source of their own. Steps of devices left out say it of an
-unseen device.
+step counts alike, however many networks it ran, if it ran enough of them to be known. Steps of families left out and
+of sources left out say how far a measured device is off: a user is a source of their own. Steps of devices left out
+say it of an unseen device.
 
 Then conformal, by group: z_low and z_high are the quantiles of log(measured/predicted) ÷ √variance between which 90 %
 of the left-out steps lie. n cells stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them.

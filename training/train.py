@@ -3,7 +3,7 @@ what is then left aside: the models that show how the shipped one does on famili
 
     python -m training.train [--steps N] [--folds N]
 
-Reads EPOCHCAST_DATA (`ops`, `gemm_modern`, `conv_amd`, `attention_modern`, `moe_modern`, `ops_training`, `runs`,
+Reads EPOCHCAST_DATA (`ops`, `gemm_modern`, `conv_amd`, `attention_modern`, `ops_training`, `runs`,
 `runs_more`, `inference_runs`, `transformer_runs`); writes `predict/cost/learned.json` (the nets and their intervals),
 `hardware/profiles.toml` (what devices sustain), `docs/model-card.md`, the errors of every left-out step to
 `studies/accuracy/left_out.csv` and those of left-out ops to `left_out_ops.csv` beside it.

@@ -94,7 +94,8 @@ def _left_out_steps(table: LeftOutTable) -> dict[str, LeftOutSteps]:
     }
     groups = {name: hardware_group(find_device(name)) for name in np.unique(table.device).tolist()}
     hardware = np.array([groups[name] for name in table.device.tolist()])
-    modes = np.where(np.char.endswith(table.kind, "-training"), ", training", ", forward")
+    trains = np.char.endswith(table.kind, "-training")
+    modes = np.where(trains, ", training", ", forward")
     settings = [
         SoftwareSetting(framework=framework, framework_age=float(age) + _AGE_ROUNDING)
         for framework, age in zip(table.framework.tolist(), table.age.tolist(), strict=True)
@@ -109,6 +110,7 @@ def _left_out_steps(table: LeftOutTable) -> dict[str, LeftOutSteps]:
             generation,
             np.char.add(hardware, modes),
             cells,
+            trains,
         )
         for split, evidence in known_by.items()
     }

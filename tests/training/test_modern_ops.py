@@ -1,15 +1,12 @@
 """Rows of tables must be the very ops that a graph of the same layer has."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
-from epochcast.describe.capture.zoo.moe import Mixture, mixture_layer
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph, Op
-from epochcast.describe.graph.op_kinds import Attention, Conv, Gather, Matmul, Scatter
+from epochcast.describe.graph.op_kinds import Attention, Conv, Matmul
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import COLUMN_NAMES, Columns, columns_of
 from epochcast.describe.graph.training import step_ops
@@ -19,7 +16,6 @@ from training.modern_ops import (
     conv_columns,
     gemm_columns,
     is_full_attention,
-    moe_columns,
 )
 
 
@@ -74,43 +70,6 @@ def test_attention_with_grouped_heads(causal: bool) -> None:
     forward = next(op for op in steps(graph) if isinstance(op.kind, Attention))
     row = {"batch": 3, "tokens": 32, "heads": 8, "kv_heads": 2, "head_dim": 16, "causal": causal}
     assert_same(attention_columns(pl.DataFrame([row])), [forward])
-
-
-def test_the_products_of_a_mixture_and_what_goes_around_them() -> None:
-    """64 tokens take 2 of 8 experts: 16 for each. The fused layer has one kernel for its gate where a graph has two.
-    Serving's products of few rows are a class apart from the grouped products of a training step.
-    """
-    b = Builder("one mixture", 2)
-    x = b.input("x", (32, 24))
-    graph = b.finish(mixture_layer(b, x, Mixture(experts=8, chosen=2, ffn=40)), loss="none")
-    forward = list(step_ops(graph, Recipe(2, precision="bf16", mode="forward")))
-    dispatch, combine = (
-        next(op for op in forward if op.kind == kind) for kind in (Gather("dispatch"), Scatter("combine"))
-    )
-    batched = Matmul(transpose_b=True)
-    products = [replace(op, kind=batched) for op in forward if op.kind == replace(batched, grouped=True)]
-    row = {"num_tokens": 64, "hidden_size": 24, "inter_size": 40, "topk": 2, "num_experts": 8}
-    made = moe_columns(pl.DataFrame([row | {"moe_tp_size": 1, "moe_ep_size": 1}]))
-    assert made.owner.tolist() == [0] * 5
-    assert_same(made.columns.at([1, 3]), products)
-    expected = columns_of([dispatch, combine])
-    np.testing.assert_array_equal(made.columns.at([0, 4]).op_class, expected.op_class)
-    np.testing.assert_array_equal(made.columns.at([0, 4]).written_bytes, expected.written_bytes)
-
-
-def test_a_rank_of_a_mixture_has_its_part() -> None:
-    row = {"num_tokens": 64, "hidden_size": 24, "inter_size": 40, "topk": 2, "num_experts": 8}
-    whole = moe_columns(pl.DataFrame([row | {"moe_tp_size": 1, "moe_ep_size": 1}])).columns
-    parts = moe_columns(pl.DataFrame([row | {"moe_tp_size": 2, "moe_ep_size": 4}])).columns
-    assert whole.flops[1] == 8 * parts.flops[1]
-    assert (parts.count[1], parts.n[1], parts.m[1]) == (2, 40, 16)
-
-
-def test_owners_keep_the_order_of_the_rows() -> None:
-    row = {"hidden_size": 24, "inter_size": 40, "topk": 1, "num_experts": 4, "moe_tp_size": 1, "moe_ep_size": 1}
-    made = moe_columns(pl.DataFrame([row | {"num_tokens": tokens} for tokens in (8, 16, 32)]))
-    assert made.owner.tolist() == sorted([0, 1, 2] * 5)
-    assert made.columns.flops[made.owner == 2].sum() > 3 * made.columns.flops[made.owner == 0].sum()
 
 
 def test_a_window_behind_the_name_of_full_attention_is_found() -> None:
