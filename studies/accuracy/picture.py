@@ -6,6 +6,7 @@ of pixels: figures of others are not to be read back from it.
 
 from math import ceil, floor, log10
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -28,10 +29,11 @@ def draw(steps: pl.DataFrame, path: Path) -> None:
     shown = steps[evenly(len(steps), MOST_POINTS)]
     classes = {name: gpu_class(find_device(name)) for name in shown["device"].unique()}
     points = [
-        {"measured": seconds, "predicted": seconds * ratio, "class": classes[device]}
-        for seconds, ratio, device in shown.select("true_seconds", "predicted_seconds", "device").iter_rows()
+        {"measured": measured, "predicted": measured * ratio, "class": classes[device]}
+        for measured, ratio, device in shown.select("true_seconds", "predicted_seconds", "device").iter_rows()
     ]
-    ends = [10.0 ** floor(log10(shown["true_seconds"].min())), 10.0 ** ceil(log10(shown["true_seconds"].max()))]
+    seconds = shown["true_seconds"].to_numpy()
+    ends = [10.0 ** floor(log10(seconds.min())), 10.0 ** ceil(log10(seconds.max()))]
     scale = alt.Scale(type="log", domain=ends, nice=False)
     axis = alt.Axis(format="~g", gridColor="#eeeeee", values=[10.0**p for p in range(-4, 4)])
     x = alt.X("measured:Q", title="measured step, seconds", scale=scale, axis=axis)
@@ -39,12 +41,12 @@ def draw(steps: pl.DataFrame, path: Path) -> None:
     bands = alt.layer(*(_band(steps, name, ends, scale, axis) for name in _BANDS))
     edges = alt.layer(*(_edges(steps, name, ends, scale, axis) for name in _BANDS))
     diagonal = (
-        alt.Chart(alt.Data(values=[{"at": end} for end in ends]))
+        alt.Chart(_data([{"at": end} for end in ends]))
         .mark_line(color=_INK, strokeWidth=1)
         .encode(x=alt.X("at:Q", scale=scale), y=alt.Y("at:Q", scale=scale))
     )
     dots = (
-        alt.Chart(alt.Data(values=points))
+        alt.Chart(_data(points))
         .mark_circle(size=14, opacity=0.6, clip=True)
         .encode(
             x=x,
@@ -74,29 +76,33 @@ def draw(steps: pl.DataFrame, path: Path) -> None:
     chart.save(path, scale_factor=1.5)
 
 
+def _data(rows: list[dict[str, Any]]) -> Any:
+    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+
+
 def _of(steps: pl.DataFrame, gpu: str) -> pl.DataFrame:
     return steps.filter((pl.col("gpu") == gpu) & pl.col("is_forecast"))
 
 
 def _width(steps: pl.DataFrame, gpu: str) -> float:
     mine = _of(steps, gpu)
-    return float((mine["high_seconds"] / mine["low_seconds"]).median() or np.nan)
+    return float(np.median((mine["high_seconds"] / mine["low_seconds"]).to_numpy()))
 
 
 def _median_ends(steps: pl.DataFrame, gpu: str) -> tuple[float, float]:
     """Where a forecast lies, as a factor of its measurement, if that is at the high and at the low end."""
     mine = _of(steps, gpu)
     below, above = (
-        float((mine[end] / mine["predicted_seconds"]).median() or np.nan) for end in ("low_seconds", "high_seconds")
+        float(np.median((mine[end] / mine["predicted_seconds"]).to_numpy())) for end in ("low_seconds", "high_seconds")
     )
     return 1 / above, 1 / below
 
 
-def _band(steps: pl.DataFrame, gpu: str, ends: list[float], scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
+def _band(steps: pl.DataFrame, gpu: str, ends: list[float], scale: alt.Scale, axis: alt.Axis) -> Any:
     low, high = _median_ends(steps, gpu)
     corners = [{"measured": end, "low": end * low, "high": end * high} for end in ends]
     return (
-        alt.Chart(alt.Data(values=corners))
+        alt.Chart(_data(corners))
         .mark_area(color=_BANDS[gpu], clip=True)
         .encode(
             x=alt.X("measured:Q", scale=scale, axis=axis),
@@ -106,7 +112,7 @@ def _band(steps: pl.DataFrame, gpu: str, ends: list[float], scale: alt.Scale, ax
     )
 
 
-def _edges(steps: pl.DataFrame, gpu: str, ends: list[float], scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
+def _edges(steps: pl.DataFrame, gpu: str, ends: list[float], scale: alt.Scale, axis: alt.Axis) -> Any:
     """The rims of a band, over the points."""
     corners = [
         {"measured": end, "predicted": end * factor, "rim": name}
@@ -114,7 +120,7 @@ def _edges(steps: pl.DataFrame, gpu: str, ends: list[float], scale: alt.Scale, a
         for end in ends
     ]
     return (
-        alt.Chart(alt.Data(values=corners))
+        alt.Chart(_data(corners))
         .mark_line(color=_RIMS[gpu], strokeWidth=1.2, clip=True)
         .encode(
             x=alt.X("measured:Q", scale=scale, axis=axis),

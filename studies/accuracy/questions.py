@@ -22,7 +22,7 @@ KNOWLEDGE = {MEASURED: KNOWN, SISTER: SISTER_BOARD, OPERATORS: SISTER_BOARD, UNS
 
 # Modules of the zoo by what their networks are for; those of the others see images.
 _DIFFUSION_MODULES = frozenset({"diffusion"})
-_LANGUAGE_MODULES = frozenset({"gpt", "decoder", "encoder", "t5", "parallel_blocks"})
+_LANGUAGE_MODULES = frozenset({"gpt", "decoder", "encoder", "t5", "parallel_blocks", "transformer_xl"})
 _OTHER_MODULES = frozenset({"recurrent", "transformer", "dlrm"})
 _IMAGE_SIZES = 3
 

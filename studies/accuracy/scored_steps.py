@@ -212,8 +212,8 @@ def _source_rows(source: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, 
         row = rows[failure.row_index]
         yield {**_labels(source, row, asked, str(row.get("device"))), **_refused(failure.reason)}
     for question, mine in by_question.items():
-        for run in _by_network([mine[place] for place in evenly(len(mine), MOST_ROWS)]):
-            yield from _answered(source, rows, question, run)
+        for same in _by_network([mine[place] for place in evenly(len(mine), MOST_ROWS)]):
+            yield from _answered(source, rows, question, same)
 
 
 def _by_network(runs: list[MeasuredRun]) -> Iterator[list[MeasuredRun]]:

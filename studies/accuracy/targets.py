@@ -1,7 +1,7 @@
 """The targets, our figures, and why one is missed: in numbers that the rows themselves give."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -101,10 +101,11 @@ def _scored(
     answered = steps.filter("is_forecast")
     if not len(answered):
         return None
-    figures = scores(*(answered[name].to_numpy() for name in SECONDS))
+    measured, low, mid, high = (answered[name].to_numpy() for name in SECONDS)
+    figures = scores(measured, low, mid, high)
     assert figures.mape is not None and figures.width is not None
-    intervals = {} if width is None else {"width": (width, figures.width), "holds": figures.coverage}
-    return Target(what, figures.n, (wanted,), (100 * figures.mape,), caveat=caveat, **intervals)
+    target = Target(what, figures.n, (wanted,), (100 * figures.mape,), caveat=caveat)
+    return target if width is None else replace(target, width=(width, figures.width), holds=figures.coverage)
 
 
 def image_targets(table: LeftOutTable) -> list[Target]:

@@ -46,13 +46,14 @@ class BuiltModel:
     """The file it was read from, which errors name; empty where it was not."""
     host_class: str | None = None
     """The kind of host that launches its kernels where nobody named one; None: any."""
+    _graphs: Cache[int, Graph] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
     _pairs: Cache[Recipe, BatchPair] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
 
     def graph(self, batch: int) -> Graph:
-        """The forward pass at a batch size."""
+        """The forward pass at a batch size; the last one is cached."""
         with self._named():
-            return self.build(batch)
+            return self._graphs.get(batch, lambda: self.build(batch))
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""

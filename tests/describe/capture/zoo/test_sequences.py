@@ -22,6 +22,22 @@ from epochcast.describe.graph.tensor import DType, grad
 from epochcast.errors import BadInput, UnknownName
 
 
+def transformer_xl(layers: int, width: int, tokens: int, clusters: tuple[int, ...], narrowing: int = 1) -> float:
+    """Per layer 2T states are projected thrice, 2T distances once for both samples of the batch, tokens once; three
+    products of attention; d → 4d → d. All tokens are scored against 19,997 words, of the next clusters only their own;
+    narrow words need a projection, when they are read and when they are scored.
+    """
+    layer = 2 * 2 * tokens * (3 + 1 / 2) * width**2 + 2 * tokens * width**2 + 3 * 2 * 2 * tokens**2 * width
+    layer += 2 * tokens * 8 * width**2
+    widths = [width // narrowing**index for index in range(4)]
+    words = (19_997, 20_000, 160_000, 67_738)
+    scored = (tokens, *clusters[1:])
+    scores = sum(2 * t * w * d for t, w, d in zip(scored, words, widths, strict=True))
+    if narrowing > 1:
+        scores += sum(2 * (t + c) * width * d for t, c, d in zip(scored, clusters, widths, strict=True))
+    return (layers * layer + scores) / 1e9
+
+
 class Published(NamedTuple):
     """`gflops` are billions of flops of matrix work in one sample's forward pass; a multiply-add is two."""
 
@@ -102,6 +118,10 @@ PUBLISHED = {
     "ncf_ml1m": Published(1_602_657, 0.000086144, HAND),
     "lstm_wikitext2": Published(13_987_678, 0.510692, HAND),
     "transformer_multi30k": Published(45_750_784, 2.95951, HAND),
+    "transformer_xl_base": Published(
+        191_696_384, transformer_xl(16, 512, 192, (154, 10, 24, 4)), "192 million; " + HAND
+    ),
+    "transformer_xl_large": Published(283_882_912, transformer_xl(18, 1024, 384, (308, 20, 47, 9), 4), HAND),
 }
 
 every_network = every("name", PUBLISHED)

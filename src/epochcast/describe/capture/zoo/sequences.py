@@ -61,6 +61,7 @@ def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: i
 
 _BASE, _LARGE = (12, 768, 12), (24, 1024, 16)
 _BIG = {"width": 1024, "heads": 16, "ffn": 4096}
+_XL = {"layers": 18, **_BIG, "segment": 384, "narrowing": 4, "attention_dropout": True}
 _GPT3 = {"positions": 2048}
 _ML1M = {"users": 6040, "items": 3706, "factors": 32, "layers": (256, 128, 64, 32)}
 _LSTM = ZooEntry("recurrent", "lstm_lm", "LSTM language model, large, Zaremba et al. 2014")
@@ -120,6 +121,10 @@ SEQUENCES: Mapping[str, ZooEntry] = {
     "transformer_multi30k": ZooEntry(
         "transformer", "transformer", "Translation transformer, base, on Multi30k", {"vocabulary": 3149}
     ),
+    "transformer_xl_base": ZooEntry(
+        "transformer_xl", "transformer_xl", "Transformer-XL base in NVIDIA's sizes, Dai et al. 2019"
+    ),
+    "transformer_xl_large": ZooEntry("transformer_xl", "transformer_xl", "Transformer-XL large, Dai et al. 2019", _XL),
     "deepspeech2": ZooEntry("recurrent", "deepspeech2", "Deep Speech 2, Amodei et al. 2016"),
     "gnmt": ZooEntry("recurrent", "gnmt", "GNMT v2, Wu et al. 2016"),
     "lstm_lm": _LSTM,
