@@ -46,7 +46,7 @@ def test_devices_without_siblings_cost_nothing() -> None:
 
 
 def test_a_framework_may_be_slower_on_the_faster_sibling_by_what_rates_and_groups_leave(order: SiblingOrder) -> None:
-    """By hand: the least that the data sheet gains in any rate is left, as no group takes longer; beyond, the square."""
+    """By hand: the least that the data sheet gains in any rate is left, as no group takes longer."""
     framework = SUSTAINED.index("pytorch_2")
     ahead = order.sheet[1] - order.sheet[0]
     gap = float(ahead[~torch.isnan(ahead)].min())
