@@ -205,8 +205,8 @@ and other sources.
 
 What is behind the failures:
 
-- *Pure half without tensor cores.* At batch 12 the median network takes 0.93 of its fp32 time on a GTX 1080 Ti, 1.2 on a
-  TITAN Xp and 3.8 on an RX 5700, where half lacks fast kernels. One number per device and format does not follow that.
+- *Pure half without tensor cores.* At batch 12 the median network takes 0.93 of its fp32 time on a GTX 1080 Ti, 1.2 on
+  a TITAN Xp and 3.8 on an RX 5700, where half lacks fast kernels. One number per device does not follow that.
 - *fp64 on GeForce.* VGG-16 reaches 0.66 to 0.95 of the data sheet's rate, as it should. What was fitted of convolutions
   and frameworks in other formats moves fp64, too.
 - *A100 to H100 in TF32.* Forecasts of H100 SXM5 are 1.17 times too fast beside A100; in AMP they are 1.05 to 1.07.

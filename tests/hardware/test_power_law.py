@@ -93,6 +93,11 @@ def test_large_and_small_chips_of_ampere_have_different_energies() -> None:
     assert chip_class(find_device("RTX 3090")) == "ampere"
 
 
+def test_doubles_on_tensor_cores_take_no_more_power_than_on_vector_units() -> None:
+    a100 = find_device("A100-SXM4-40GB")
+    assert clock_fraction(a100, "fp64") == pytest.approx(clock_fraction(a100, "fp64_vector"), rel=0.01)
+
+
 def test_an_energy_is_positive() -> None:
     with pytest.raises(BadInput):
         Energy(0.0, 1e-12)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.power_law import sustained_peak
 from epochcast.hardware.siblings import is_sibling, ordered, sibling_pairs
-from epochcast.hardware.sustained import sustained
+from epochcast.hardware.sustained import _table, sustained
 
 V100 = find_device("V100-SXM2-16GB")
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
@@ -43,6 +43,15 @@ def test_nothing_is_out_of_order_afterwards(values: tuple[float, ...], weights: 
     found = ordered(dict(zip("abc", values, strict=True)), dict(zip("abc", weights, strict=True)), PAIRS)
     assert all(found[slow] <= found[fast] + 1e-9 for slow, fast in PAIRS)
     assert min(values) - 1e-6 <= min(found.values()) and max(found.values()) <= max(values) + 1e-6
+
+
+def test_what_nobody_measured_on_a_sibling_does_not_move_what_was() -> None:
+    """Of an RX 6800 XT only convolutions were timed, under no framework: PyTorch's factor there is unknown, not 1."""
+    name = "RX 6800"
+    assert not sustained(find_device("RX 6800 XT")).launch_seconds
+    own = sustained(find_device(name)).generation_factors["pytorch_1"]
+    assert own == pytest.approx(_table()[name].generation_factors["pytorch_1"], rel=0.01)
+    assert not _table()["RX 6800 XT"].generation_factors
 
 
 def test_no_device_of_the_catalogue_sustains_less_than_a_slower_sibling() -> None:

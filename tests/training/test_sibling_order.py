@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from epochcast.predict.cost.software_setting import GENERATIONS  # noqa: E402
 from training.network import SUSTAINED  # noqa: E402
 from training.sibling_order import ORDER_WEIGHT, SiblingOrder  # noqa: E402
 
@@ -42,3 +43,13 @@ def test_a_faster_sibling_that_is_slower_costs_the_square(order: SiblingOrder) -
 
 def test_devices_without_siblings_cost_nothing() -> None:
     assert float(SiblingOrder(["V100-SXM2-16GB", "MI300X"]).loss(torch.randn(2, len(SUSTAINED)))) == 0
+
+
+def test_a_framework_may_be_slower_on_the_faster_sibling_by_what_rates_and_groups_leave(order: SiblingOrder) -> None:
+    """By hand: the least that the data sheet gains in any rate is left, as no group takes longer."""
+    framework = SUSTAINED.index("pytorch_2")
+    ahead = order.sheet[1] - order.sheet[0]
+    gap = float(ahead[~torch.isnan(ahead)].min())
+    assert gap > 0 and loss(order, framework, 0.9 * gap) == 0
+    over = loss(order, framework, gap + 0.1)
+    assert over == pytest.approx(ORDER_WEIGHT * 0.1**2 / len(GENERATIONS), rel=1e-3)

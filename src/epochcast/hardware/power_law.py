@@ -76,6 +76,8 @@ def clock_with(energy: Energy | None, device: Device, math: str) -> float:
         run = MATHS[run].stand_in
     if device.tensor_cores and run in _TENSOR_ENERGY:
         joules = energy.half * _TENSOR_ENERGY[run]
+    elif run == "fp64" and "fp64_vector" in device.peak_flops_per_second:
+        joules = energy.vector  # tensor cores multiply doubles at twice the rate, for about the same power
     else:
         joules = energy.vector * _VECTOR_ENERGY.get(run, 1.0)
     return clock_at((1 - IDLE_SHARE) * device.watts / (joules * device.peak(run)))

@@ -374,12 +374,14 @@ def _document() -> Mapping[str, object]:
 
 def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
     name = row.text("name")
+    # Ops timed alone ran under no framework: without steps, such a factor is that of their table.
+    frameworks = row.numbers("generation_factors")
     measured = Sustained(
         _at_clock(find_device(name), row.numbers("math_fractions")),
         row.number("vector_fraction"),
         row.number("bandwidth_fraction"),
         row.numbers("group_factors"),
-        row.numbers("generation_factors"),
+        frameworks if row.count("steps") else {},
         row.numbers("launch_seconds"),
         frozenset(row.texts("known_kinds")),
         source=row.text("source"),
