@@ -73,7 +73,7 @@ def draw(steps: pl.DataFrame, path: Path) -> None:
     )
     chart = chart.configure(background="white").configure_axis(labelColor=_INK, titleColor=_INK)
     path.parent.mkdir(parents=True, exist_ok=True)
-    chart.save(path, scale_factor=1.5)
+    chart.save(path, scale_factor=1.4)
 
 
 def _data(rows: list[dict[str, Any]]) -> Any:
