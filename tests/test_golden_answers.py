@@ -90,6 +90,9 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "track": ("track train.log --total 4000 --job imagenet --what-if 4xV100,1xA100",),
 }
 
+MEASURES = {"bench collectives", "bench loader", "bench models", "bench ops"}
+"""Commands that take seconds to measure."""
+
 # Values that are measured, drawn or the machine's own: placeholders stand for them in the files.
 _CAMPAIGN = (
     *("machine", "seconds", "rows[].machine", "rows[].seconds", "rows[].low_seconds", "rows[].spread"),
@@ -181,7 +184,9 @@ def misshapen(command: str, answer: Any) -> Iterator[str]:
             yield f"{key} is not in the schema"
 
 
-@pytest.mark.parametrize("command", KEPT)
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=[pytest.mark.slow] if name in MEASURES else []) for name in KEPT]
+)
 def test_the_answer_is_the_kept_one(command: str, folder: Path, request: pytest.FixtureRequest) -> None:
     answers = [ask(shlex.split(line), folder) for line in KEPT[command]]
     assert all(answer.json is not None for answer in answers), [answer.message for answer in answers]

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from math import ceil, log
 
-from epochcast.hardware.catalogue import links
+from epochcast.hardware.catalogue import find_link, links
 from epochcast.hardware.default_network import joins_nodes
 from epochcast.hardware.device import Device
 from epochcast.measure.tables.row_names import framework_strategy, listed
@@ -99,7 +99,7 @@ def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
     inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
     for pattern, link in INNER:
         if re.search(pattern, inside):
-            if link == "pcie3" and device.interconnect == device.host_link:
+            if link == "pcie3" and find_link(device.interconnect).medium == "pcie":
                 return None  # a bare "PCIe" says no more than the data sheet
             if link == "NVLink bridge" and gpus > 2:
                 return device.host_link

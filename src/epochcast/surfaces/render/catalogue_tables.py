@@ -1,4 +1,4 @@
-"""Tables of what can be named: models, devices, instances, data sets, links, topologies, jobs, tokens."""
+"""Tables of lists: models, devices, instances, data sets, links, topologies, jobs of a job file, tokens."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
