@@ -103,7 +103,7 @@ def _rows_of(runs: list[MeasuredRun], singles: dict[int, MeasuredSingle], model:
         if key not in kept:
             trace = network.trace(run.recipe)
             costs = model.costs(trace.columns, run.device, run.setting)
-            ends = kernel_ends(costs.mid, host_seconds(trace, run.device, None, run.setting))
+            ends = kernel_ends(costs.mid, host_seconds(trace, run.device))
             before = trace.columns.phase != UPDATE
             kept[key] = trace, ends, float(ends[before][-1]), float(ends[-1])
         trace, ends, backward_end, end = kept[key]

@@ -135,6 +135,7 @@ def test_tasks_qualities_trainers_and_compilers() -> None:
         None,
     ]
     assert [is_good(words) for words in ("", "ok", "ok (batch not found)", "derived from logs")] == [True] * 4
+    assert is_good("caution: variable length") and not is_good("caution: power-limited")
     assert not is_good("suspect: problem size changed") and not is_good("implausible: MFU below 0.5 %")
     assert is_trainer("fused_update", "Megatron-DeepSpeed") and not is_trainer("fused_update", "pytorch")
     assert compiles("MaxText") and not compiles("pytorch")

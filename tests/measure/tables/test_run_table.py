@@ -263,7 +263,9 @@ def test_what_was_assumed_is_noted() -> None:
     assert run(optimizer="lionw").notes == ("the optimizer lionw is not known and answered as momentum",)
     assert run(framework="abacus").notes == ("the framework abacus is not known and answered as pytorch",)
     assert run(optimizer="fused adam").job.update_style == "fused"
-    assert run(optimizer="fused adam").notes == ()
+    assert run(optimizer="fused adam").notes == run(data="synthetic").notes == ()
+    unread = "real data without the loader's speed: waiting for data is not in the forecast"
+    assert run(data="real").notes == run(data="real (alpaca)").notes == (unread,)
 
 
 def test_whether_a_step_was_compiled_is_kept() -> None:

@@ -22,7 +22,6 @@ from epochcast.predict.cost.launch import (
     launch_seconds,
     started_kernels,
 )
-from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 
 V100 = find_device("V100")
 
@@ -88,21 +87,23 @@ def test_an_unknown_host_is_the_median_of_the_measured_ones_that_run_no_trainer(
 
 
 def test_pytorch_1_starts_two_more_kernels_for_every_trained_tensor() -> None:
-    trace = zoo_model("resnet18").trace(Recipe(2, mode="forward_backward"))
+    trace, old = (
+        zoo_model("resnet18").trace(Recipe(2, mode="forward_backward", update_style=style))
+        for style in ("foreach", "loop")
+    )
     tensors = sum(p.trainable for p in trace.parameters)  # 20 convolutions, 20 norms of two, a product and its bias
     assert tensors == 20 + 2 * 20 + 2
     launches = trace.columns.launches
-    assert started_kernels(trace, TODAY).sum() == launches.sum()
-    old = started_kernels(trace, SoftwareSetting())
-    assert old.sum() == launches.sum() + 2 * tensors
-    assert old[0] == launches[0] + tensors  # zeroed first: this step has no update
-    forward = zoo_model("resnet18").trace(Recipe(2, mode="forward"))
-    assert started_kernels(forward, SoftwareSetting()).sum() == forward.columns.launches.sum()
+    assert started_kernels(trace).sum() == launches.sum()
+    assert started_kernels(old).sum() == launches.sum() + 2 * tensors
+    assert started_kernels(old)[0] == launches[0] + tensors  # zeroed first: this step has no update
+    forward = zoo_model("resnet18").trace(Recipe(2, mode="forward", update_style="loop"))
+    assert started_kernels(forward).sum() == forward.columns.launches.sum()
 
 
 def test_gradients_of_four_passes_are_summed_three_times() -> None:
     trace = zoo_model("resnet18").trace(Recipe(2, accumulate=4))
-    more = started_kernels(trace, TODAY).sum() - trace.columns.launches.sum()
+    more = started_kernels(trace).sum() - trace.columns.launches.sum()
     assert 4 * more == pytest.approx(3 * 62)
 
 

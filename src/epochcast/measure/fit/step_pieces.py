@@ -130,7 +130,7 @@ def _split(run: MeasuredRun, trace: Trace, step: StepForecast, host: LaunchHost 
     pieces = StepPieces(
         step.costs.mid,
         is_compute_bound(columns, run.device),
-        host_seconds(trace, run.device, host, run.setting),
+        host_seconds(trace, run.device, host),
         columns.phase == PHASES.index(Phase.UPDATE),
         run.recipe.accumulate,
         0.0,

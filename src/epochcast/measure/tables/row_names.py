@@ -121,4 +121,5 @@ def named_task(words: str) -> str | None:
 def is_good(quality: str) -> bool:
     """Whether rows of a quality are used without being asked for."""
     word = quality.strip().casefold()
-    return not word or word.startswith(tuple(row_names()["quality"]["good"]))
+    good, other = (tuple(row_names()["quality"][name]) for name in ("good", "other"))
+    return not word or (word.startswith(good) and not word.startswith(other))

@@ -50,6 +50,8 @@ __all__ = ["MeasuredRun", "family_of", "read_runs"]
 
 REFUSED = "_refused"
 """The column in which a row of another kind of table has the error that keeps it from being a run."""
+REAL = "real"
+"""How `data` begins where samples are read and decoded."""
 # PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
 # Where the version is unknown: the last 1.x, which most tables used.
@@ -154,6 +156,8 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
     longest = longest_sample(row)
     if longest is not None and network.input_shape == (longest,):
         notes.append("only the maximum length of the texts is given: all are taken as that long")
+    if text(row, "data").casefold().startswith(REAL):
+        notes.append("real data without the loader's speed: waiting for data is not in the forecast")
     tuning = run_tuning(row, network, precision.quantisation)
     notes += [*tuning.notes, *compiler_notes(row)]
     job = _job(row, network, device, batch, optimizer, layout, precision, tuning)

@@ -4,8 +4,8 @@ A framework spends microseconds of Python and C++ on every kernel it starts, wha
 with small kernels this is most of the step. A calibrated device has its own value. An unknown host is one of those that
 were measured (`hosts.toml`): launches are the host's, whatever device stands beside it.
 
-PyTorch 1 zeroes gradients where they are, and adds to them: two more kernels for every trained tensor. PyTorch 2 drops
-them, and adds only where several passes share an update.
+PyTorch 1, which updates one tensor after another (`loop`), zeroes gradients where they are, and adds to them: two more
+kernels for every trained tensor. PyTorch 2 drops them, and adds only where several passes share an update.
 """
 
 import numpy as np
@@ -17,9 +17,7 @@ from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.predict.cost.hosts import LaunchHost, host_classes, measured_launch, sample_work, unknown_host
-from epochcast.predict.cost.software_setting import GENERATIONS, TODAY, SoftwareSetting
 
-_FIRST_PYTORCH = GENERATIONS.index("pytorch_1")
 _INDUCTOR = "inductor"
 _UPDATE = PHASES.index(Phase.UPDATE)
 
@@ -62,13 +60,13 @@ def assumed_host(name: str) -> LaunchHost:
     return LaunchHost(name, Interval(min(own.low, unknown.low), own.mid, max(own.high, unknown.high)))
 
 
-def started_kernels(trace: Trace, setting: SoftwareSetting) -> NDArray[np.float64]:
+def started_kernels(trace: Trace) -> NDArray[np.float64]:
     """Kernels that the host starts for each entry of the columns, those that sum and zero gradients included.
 
     The zeroes are counted with the first kernel of the update, or of the step where there is none.
     """
     recipe = trace.recipe
-    keeps = setting.generation == _FIRST_PYTORCH
+    keeps = recipe.update_style == "loop"
     summed = 1.0 if keeps else (recipe.accumulate - 1) / recipe.accumulate
     launches = trace.columns.launches
     if recipe.mode == "forward" or recipe.is_compiled or not summed or not len(launches):
@@ -93,8 +91,6 @@ def work_seconds(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return low, mid, high
 
 
-def host_seconds(
-    trace: Trace, device: Device, host: LaunchHost | None = None, setting: SoftwareSetting = TODAY
-) -> NDArray[np.float64]:
+def host_seconds(trace: Trace, device: Device, host: LaunchHost | None = None) -> NDArray[np.float64]:
     """Host seconds before each entry of the columns may start."""
-    return started_kernels(trace, setting) * launch_interval(trace, device, host).mid + work_seconds(trace)[1]
+    return started_kernels(trace) * launch_interval(trace, device, host).mid + work_seconds(trace)[1]

@@ -61,9 +61,8 @@ def step_forecast(
     """
     strategy, device = placement.strategy, placement.device
     rank = strategy.rank_trace(trace, placement.gpus)
-    setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     costs = step_costs(rank, device, model, setting)
-    launch, started = launch_interval(rank, device, placement.host), started_kernels(rank, setting)
+    launch, started = launch_interval(rank, device, placement.host), started_kernels(rank)
     low_work, work, high_work = work_seconds(rank)
 
     def kernels_of(seconds: Seconds, host: Seconds) -> Kernels:

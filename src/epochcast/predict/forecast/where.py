@@ -81,7 +81,8 @@ class Where(Record):
     )
     host_class: str | None = _place(
         None,
-        "Host that launches kernels: workstation, cloud, old_server, large_trainer, or its time per launch, like 12us.",
+        "Host that launches kernels: workstation, cloud, old_server, large_trainer, diffusion_trainer, or its time per "
+        "launch, like 12us.",
         example="'cloud'",
     )
 

@@ -32,3 +32,8 @@ def test_a_step_learns_every_parameter() -> None:
 def test_latents_that_cannot_be_halved_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(BadInput, match=r"sd15_unet takes"):
         zoo_model("sd15_unet", shape).graph(1)
+
+
+def test_a_diffusion_network_is_launched_by_a_trainer_with_more_python() -> None:
+    assert zoo_model("sdxl_unet").host_class == "diffusion_trainer"
+    assert zoo_model("resnet50").host_class is None

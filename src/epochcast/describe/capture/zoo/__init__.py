@@ -28,4 +28,5 @@ def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: boo
         raise UnknownModel(name, ZOO)
     if not aux and not entry.has_aux:
         raise BadInput(f"{name} has no auxiliary heads to drop")
-    return BuiltModel(name, partial(entry.build, name, input_shape=input_shape, aux=aux))
+    build = partial(entry.build, name, input_shape=input_shape, aux=aux)
+    return BuiltModel(name, build, host_class=entry.host_class)

@@ -45,7 +45,8 @@ def _mnist(convolutions: int) -> ZooEntry:
 
 
 def _diffusion(title: str, **sizes: object) -> ZooEntry:
-    return ZooEntry("diffusion", "diffusion_unet", f"the U-Net of {title}", sizes)
+    title = f"the U-Net of {title}"
+    return ZooEntry("diffusion", "diffusion_unet", title, sizes, host_class="diffusion_trainer")
 
 
 CONVNETS: Mapping[str, ZooEntry] = {

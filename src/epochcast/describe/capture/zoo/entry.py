@@ -15,7 +15,7 @@ class ZooEntry:
     """One network: where its builder is, what it is called with, what it is.
 
     A builder takes the batch, then the shape of one sample. Its default is the published one, unless the options have
-    an `input_shape`.
+    an `input_shape`. `host_class` is the kind of host that usually launches its kernels (`hosts.toml`); None: any.
     """
 
     module: str
@@ -23,6 +23,7 @@ class ZooEntry:
     title: str
     options: Mapping[str, object] = field(default_factory=dict)
     has_aux: bool = False
+    host_class: str | None = None
 
     def build(self, name: str, batch: int, input_shape: tuple[int, ...] | None = None, *, aux: bool = True) -> Graph:
         """The forward graph; `aux` false drops auxiliary heads."""
