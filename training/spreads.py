@@ -3,10 +3,11 @@
     E[log(predicted/measured)²] = device(evidence, hardware) + framework + Σ_c share_c² · kernels(c)
 
 by non-negative least squares over left-out training steps on NVIDIA's GPUs that are bound by their kernels, reweighted
-by the variance found so far. Kernels of other vendors are as uncertain, their devices more. Every device and kind of
-step counts alike, however many networks it ran, if it ran enough of them to be known. Steps of families left out and
-of sources left out say how far a measured device is off: a user is a source of their own. Steps of devices left out
-say it of an unseen device.
+by the variance found so far. Kernels of other vendors are as uncertain, their devices more. A device and kind of step
+(a cell) weighs as the square root of its steps: between every step alike, which a single table would decide, and every
+cell alike, which a few odd steps would. Steps of families left out and of sources left out say how far a measured
+device is off: a user is a source of their own. Steps of devices left out say it of an unseen device, whose generation
+others have: of a generation that nobody measured nothing is known.
 
 Then conformal, by group: z_low and z_high are the quantiles of log(measured/predicted) ÷ √variance between which 90 %
 of the left-out steps lie. n cells stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them.
@@ -80,10 +81,10 @@ class LeftOutSteps:
 
     @property
     def weights(self) -> Array:
-        """Every cell of every kind of evidence alike; one with few steps less."""
+        """Cells of every kind of evidence weigh as the square root of their steps; those with few steps less."""
         cells = np.char.add(np.char.add(self.cell, "/"), self.evidence)
         _, place, count = np.unique(cells, return_inverse=True, return_counts=True)
-        return np.asarray(1.0 / np.maximum(count, KNOWN_RUNS)[place], dtype=np.float64)
+        return np.asarray((np.sqrt(count) / np.maximum(count, KNOWN_RUNS))[place], dtype=np.float64)
 
 
 def outside_of(count: int) -> tuple[float, float]:
@@ -218,6 +219,19 @@ def known_kinds(names: Labels, kinds: Labels) -> dict[str, tuple[str, ...]]:
         if np.sum((names == name) & (kinds == kind)) >= KNOWN_RUNS:
             known.setdefault(name, []).append(kind)
     return {name: tuple(of_device) for name, of_device in known.items()}
+
+
+def has_kin(names: Labels, sources: Labels | None = None) -> NDArray[np.bool_]:
+    """Whether the generation of each step's device was measured on another chip, or, with `sources`, by another
+    source.
+    """
+    devices = {name: find_device(name) for name in np.unique(names).tolist()}
+    generations = np.array([f"{devices[n].vendor} {devices[n].generation}" for n in names.tolist()])
+    others = chips_of(names) if sources is None else sources
+    labels: dict[str, set[str]] = {}
+    for generation, label in zip(generations.tolist(), others.tolist(), strict=True):
+        labels.setdefault(generation, set()).add(label)
+    return np.array([len(labels[generation]) > 1 for generation in generations.tolist()])
 
 
 def is_known_elsewhere(names: Labels, kinds: Labels, sources: Labels) -> NDArray[np.bool_]:

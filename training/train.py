@@ -49,6 +49,7 @@ from training.spreads import (
     cells_of,
     earned,
     fitted_spreads,
+    has_kin,
     is_known_elsewhere,
     known_kinds,
 )
@@ -130,8 +131,11 @@ def left_out_steps(
     elsewhere = is_known_elsewhere(names, kinds, sources)
     by_split = (
         (errors.family, np.where(is_known, MEASURED, OPERATORS)),
-        (errors.source, np.where(elsewhere, MEASURED, np.where(has_ops, OPERATORS, UNSEEN))),
-        (errors.device, np.full(len(names), UNSEEN)),
+        (
+            np.where(has_kin(names, sources), errors.source, np.nan),
+            np.where(elsewhere, MEASURED, np.where(has_ops, OPERATORS, UNSEEN)),
+        ),
+        (np.where(has_kin(names), errors.device, np.nan), np.full(len(names), UNSEEN)),
     )
     hardware = np.array([hardware_group(e.device) for e in examples])
     generation = np.array([GENERATIONS[e.setting.generation] for e in examples])

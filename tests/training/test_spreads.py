@@ -18,6 +18,7 @@ from training.spreads import (
     chips_of,
     earned,
     fitted_spreads,
+    has_kin,
     is_known_elsewhere,
     known_kinds,
     outside_of,
@@ -85,13 +86,13 @@ def test_less_evidence_is_never_surer() -> None:
         assert variances[0] >= LEAST_VARIANCE
 
 
-def test_every_cell_weighs_the_same_but_one_with_few_steps() -> None:
+def test_a_cell_weighs_as_the_root_of_its_steps_but_one_with_few_less() -> None:
     steps = drawn()
-    steps.cell[: 10 * RUNS] = "often"
+    steps.cell[: 9 * RUNS] = "often"
     steps.cell[-1] = "once"
     sums = {cell: steps.weights[steps.cell == cell].sum() for cell in np.unique(steps.cell).tolist()}
-    assert sums.pop("once") == pytest.approx(1 / KNOWN_RUNS)
-    assert list(sums.values()) == pytest.approx([1.0] * len(sums))
+    assert sums["often"] == pytest.approx(3 * sums["cell 10"])
+    assert sums["once"] == pytest.approx(1 / KNOWN_RUNS)
     assert weighted_quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 8.0]), 0.5) == 3
 
 
@@ -120,6 +121,12 @@ def test_a_kind_is_known_by_device_from_enough_runs() -> None:
     names = np.array(["one"] * (KNOWN_RUNS + 3) + ["other"] * KNOWN_RUNS)
     kinds = np.array(["a"] * KNOWN_RUNS + ["b"] * 3 + ["b"] * KNOWN_RUNS)
     assert known_kinds(names, kinds) == {"one": ("a",), "other": ("b",)}
+
+
+def test_a_generation_on_one_chip_or_of_one_source_has_no_kin() -> None:
+    names, sources = np.array(["K80", "V100-PCIE-32GB", "V100-SXM2-16GB", "T4", "TITAN RTX"]), np.array(list("aabcc"))
+    assert has_kin(names).tolist() == [False, False, False, True, True]
+    assert has_kin(names, sources).tolist() == [False, True, True, False, False]
 
 
 def test_a_kind_is_known_elsewhere_by_other_sources_alone() -> None:
