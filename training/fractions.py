@@ -80,7 +80,7 @@ def launch_seconds(
 
 
 def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions: Mapping[str, Sustained]) -> str:
-    """The file: measured devices, host seconds per launch by stack."""
+    """The file of measured devices."""
     pieces = [_HEAD]
     steps = [e.device.name for e in material.examples]
     sources: dict[str, set[str]] = {}
@@ -98,10 +98,6 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions
             f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n"
             f"known_kinds = [{', '.join(f'{kind!r}' for kind in sorted(row.known_kinds))}]\n"
             f'source = "public measurements: {", ".join(origin)}"\n'
-        )
-    for stack, seconds in launch_seconds(models, material)[""].items():
-        pieces.append(
-            f'[[stack]]\nname = "{stack}"\nlaunch_seconds = {seconds:.3g}\nsource = "fitted on the steps of {stack}"\n'
         )
     return "\n".join(pieces)
 

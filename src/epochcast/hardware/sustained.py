@@ -294,11 +294,6 @@ def _at_clock(device: Device, fractions: Mapping[str, float]) -> dict[str, float
     return {math: fraction / clock_fraction(device, math) for math, fraction in fractions.items()}
 
 
-def usual_launch_seconds(stack: str) -> float:
-    """Host seconds per kernel fitted for a source of measurements, over all its devices."""
-    return _launches()[stack]
-
-
 def prior(device: Device, measured: Mapping[str, Sustained], catalogue: tuple[Device, ...]) -> Sustained:
     """The mean of the measured devices of a catalogue, weighed by `similarity`."""
     weighed = [(similarity(device, d), measured[d.name]) for d in catalogue if d.name in measured]
@@ -363,11 +358,6 @@ def _table() -> Mapping[str, Sustained]:
 
 
 @remembered(1)
-def _launches() -> Mapping[str, float]:
-    return dict(rows.read(_document(), "stack", FILE, _stack_row))
-
-
-@remembered(1)
 def _document() -> Mapping[str, object]:
     return rows.parse(rows.shipped(FILE, __file__), FILE)
 
@@ -388,8 +378,3 @@ def _device_row(row: rows.CatalogueRow) -> tuple[str, Sustained]:
         weight=row.count("steps") + _OP_WEIGHT * row.count("ops") + _UNMEASURED_WEIGHT,
     )
     return name, measured
-
-
-def _stack_row(row: rows.CatalogueRow) -> tuple[str, float]:
-    row.text("source")
-    return row.text("name"), row.number("launch_seconds")
