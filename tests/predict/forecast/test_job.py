@@ -62,7 +62,7 @@ def test_names_are_canonical_so_that_equal_jobs_are_equal() -> None:
         ({"augment": 0}, "augment must be at least 1, got 0"),
         ({"loader_seconds": float("nan")}, "loader_seconds must be a number, got nan"),
         ({"loader_seconds": 0}, "loader_seconds must be above 0, got 0"),
-        ({"four_bit": True}, "`four_bit` needs frozen weights"),
+        ({"four_bit": True}, "a quantised base is frozen: give a rank"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused_by_the_name_of_its_option(options: dict[str, Any], message: str) -> None:

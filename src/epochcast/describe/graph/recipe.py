@@ -5,14 +5,25 @@ from dataclasses import dataclass, replace
 
 from epochcast.describe.graph.compilers import EAGER, find_compiler
 from epochcast.describe.graph.optimizer import find_optimizer
-from epochcast.describe.graph.precision import PRECISIONS, SINGLE, SINGLE_STRICT, Precision, find_precision
+from epochcast.describe.graph.precision import (
+    OF_HALF_WEIGHTS,
+    PRECISIONS,
+    SINGLE,
+    SINGLE_STRICT,
+    Precision,
+    find_precision,
+)
+from epochcast.describe.graph.quantised_base import BASES, NOT_QUANTISED, find_base
 from epochcast.errors import BadInput, UnknownName
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
 SELECTIVE = "selective"
 ATTENTIONS = ("sdpa", "flash", "eager")
+LORA_DROPOUT = 0.05
+"""As in most published recipes (QLoRA's for 33B and 65B, LitGPT's); the default of PEFT is 0."""
 OFFLOADS = ("none", "optimizer", "parameters")
+_LABELS = {SINGLE_STRICT: SINGLE, **OF_HALF_WEIGHTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +37,8 @@ class Recipe:
     of keeping its activations; selective does so with the scores of attention alone.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
-    last name is in `lora_targets` (by default the projections of attention). `four_bit` keeps the frozen weights of
-    linear layers in four bits.
+    last name is in `lora_targets` (by default the projections of attention). `quantize` is the format that
+    the frozen weights of linear layers are kept in (`quantised_base`).
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
     sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
@@ -51,7 +62,8 @@ class Recipe:
     checkpointing: bool | str = False
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
-    four_bit: bool = False
+    lora_dropout: float = LORA_DROPOUT
+    quantize: str = NOT_QUANTISED
     uneven: float = 0.0
     compile: str = EAGER
     sequence_parallel: bool = False
@@ -66,8 +78,9 @@ class Recipe:
             raise BadInput(f"`uneven` must be a fraction, at least 0 and below 1, got {self.uneven}")
         if self.lora < 0 or (self.lora_targets and not self.lora):
             raise BadInput(f"`lora` must be a rank of at least 1, got {self.lora}")
-        if self.four_bit and not (self.lora or self.freeze):
-            raise BadInput("`four_bit` needs frozen weights: give a rank (`lora`) or parameters to freeze (`freeze`)")
+        object.__setattr__(self, "quantize", find_base(self.quantize))
+        if self.quantize != NOT_QUANTISED and not (self.lora or self.freeze):
+            raise BadInput("a quantised base is frozen: give a rank (`lora`) or parameters to freeze (`freeze`)")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
         object.__setattr__(self, "compile", find_compiler(self.compile))
@@ -89,8 +102,20 @@ class Recipe:
 
     @property
     def precision_label(self) -> str:
-        """The name that tables of measured steps list it by: fp32 of a device without TF32 is fp32."""
-        return SINGLE if self.precision == SINGLE_STRICT else self.precision
+        """The name that tables of measured steps list it by: fp32 of a device without TF32 is fp32,
+        and autocast is autocast however weights are stored."""
+        return _LABELS.get(self.precision, self.precision)
+
+    @property
+    def base_bits(self) -> int | None:
+        """Bits of a value of the frozen base; None where it is not quantised."""
+        return BASES[self.quantize].bits if self.quantize in BASES else None
+
+    @property
+    def widens_rest(self) -> bool:
+        """Whether what is not quantised of a base becomes float32, whatever it is loaded in."""
+        is_single = self.precision_rules.weights.name == SINGLE
+        return is_single and self.quantize in BASES and BASES[self.quantize].casts_rest
 
     @property
     def is_compiled(self) -> bool:
@@ -105,7 +130,7 @@ class Recipe:
         """The same recipe without checkpointing, and with everything trained: each holds at least as much."""
         if self.checkpointing:
             yield replace(self, checkpointing=False)
-        if self.freeze and (self.lora or not self.four_bit):
+        if self.freeze and (self.lora or self.quantize == NOT_QUANTISED):
             yield replace(self, freeze=())
 
     def at(self, batch: int) -> "Recipe":

@@ -6,12 +6,12 @@ from dataclasses import replace
 from epochcast.describe.graph.autocast import with_precision
 from epochcast.describe.graph.backward import backward
 from epochcast.describe.graph.checkpointing import checkpointed, without_scores
-from epochcast.describe.graph.four_bit import with_four_bits
 from epochcast.describe.graph.lora import with_lora
 from epochcast.describe.graph.older_frameworks import eager_attention
 from epochcast.describe.graph.op import Graph, Op, Parameter
 from epochcast.describe.graph.op_kinds import Loss, Softmax
 from epochcast.describe.graph.optimizer import update
+from epochcast.describe.graph.quantised_base import BASES, NOT_QUANTISED, with_quantised_base
 from epochcast.describe.graph.recipe import SELECTIVE, Recipe
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import UnknownName
@@ -61,18 +61,20 @@ def as_recipe_keeps(ops: tuple[Op, ...], name: str, recipe: Recipe) -> tuple[Op,
 def adapted(graph: Graph, recipe: Recipe) -> Graph:
     """The graph with LoRA's updates added and the parameters frozen that the recipe freezes."""
     if recipe.lora:
-        graph = with_lora(graph, recipe.lora, recipe.lora_targets)
+        graph = with_lora(graph, recipe.lora, recipe.lora_targets, has_dropout=recipe.lora_dropout > 0)
     return graph.frozen(recipe.freeze) if recipe.freeze else graph
 
 
 def as_recipe_stores(
     ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe, *, is_stored: bool = False
 ) -> tuple[Op, ...]:
-    """Float32 ops as the recipe stores them: frozen weights in four bits, all others in its precision, which ops have
+    """Float32 ops as the recipe stores them: frozen weights quantised, all others in its precision, which ops have
     already where `is_stored`.
     """
-    ops = with_four_bits(ops, parameters) if recipe.four_bit else ops
-    return with_precision(ops, parameters, recipe.precision_rules, is_stored=is_stored)
+    rules = recipe.precision_rules
+    if recipe.quantize != NOT_QUANTISED:
+        ops = with_quantised_base(ops, parameters, BASES[recipe.quantize], rules.products)
+    return with_precision(ops, parameters, rules, is_stored=is_stored, has_adapters=bool(recipe.lora))
 
 
 def with_loss(graph: Graph) -> Graph:

@@ -85,6 +85,7 @@ class Forecast(Displayed, Framed, Record):
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
+    quantize: str = "none"
     dataset: str | None = None
     fed: str | None = None
     samples: int | None = None
@@ -219,7 +220,8 @@ class Forecast(Displayed, Framed, Record):
 
 
 SETUP = (
-    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "attention", "compile"),
+    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "quantize", "attention"),
+    "compile",
     "assumed",
 )
 """Keys that decide the numbers beside model and place; the answers of other verbs have them, too."""

@@ -109,8 +109,9 @@ class Job(Record):
     )
     weights: str | None = _recipe(
         None,
-        "Storage of the weights: fp32 (PyTorch AMP), bf16 (pure), bf16+master (DeepSpeed), bf16+master+fp32grad "
-        "(Megatron-LM), or the same with fp16 [default: follows the precision].",
+        "Storage of the weights: fp32 (PyTorch AMP), bf16 (pure; with amp: loaded in bf16, adapters in fp32), "
+        "bf16+master (DeepSpeed), bf16+master+fp32grad (Megatron-LM), or the same with fp16 [default: follows the "
+        "precision].",
         example="'bf16+master'",
     )
     optimizer: str = _recipe(
@@ -164,7 +165,17 @@ class Job(Record):
         flag="--lora-target",
         example="['q_proj']",
     )
-    four_bit: bool = _recipe(False, "Store frozen weights in 4 bits (QLoRA).")
+    lora_dropout: float = _recipe(0.05, "Dropout of the LoRA adapters (fraction); 0 keeps no masks.", least=0, most=1)
+    four_bit: bool = _recipe(
+        False,
+        "QLoRA as PEFT runs it: frozen linear layers in 4 bits (bitsandbytes NF4), everything else in fp32 under "
+        "autocast; `weights` bf16 keeps the rest in bf16.",
+    )
+    eight_bit: bool = _recipe(False, "The same with frozen linear layers in 8 bits (LLM.int8()).")
+    quantize: str = _recipe(
+        "none",
+        "Format of a frozen base: nf4 (as --four-bit), nf4-dq (double quantisation), int8 (as --eight-bit), gptq, awq.",
+    )
     with_loss: bool = _recipe(True, "Include the loss in the step.", flag=None)
     dataset: str | None = _data(
         None, "A name from `epochcast datasets`: sets the samples, or for a text corpus the tokens."
@@ -298,14 +309,16 @@ class Job(Record):
         A precision or optimizer of `auto` is what most networks take; `defaults.settled` knows better.
         """
         from epochcast.describe.graph.compilers import COMPILERS, find_compiler
-        from epochcast.describe.graph.precision import precision_with
+        from epochcast.describe.graph.quantised_base import joined_base, precision_of_base
         from epochcast.describe.graph.recipe import Recipe
         from epochcast.predict.forecast.attention_kernels import chosen_attention
         from epochcast.predict.forecast.single_precision import run_precision
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
         precision = PLAIN["precision"] if self.precision == AUTO else self.precision
-        own["precision"] = run_precision(precision_with(precision, self.weights).name, self, device)
+        own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit)
+        base_precision = precision_of_base(precision, self.weights, own["quantize"])
+        own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer
         own["attention"] = chosen_attention(self, device)
         compiler = COMPILERS.get(find_compiler(self.compile))

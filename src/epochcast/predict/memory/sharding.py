@@ -117,12 +117,16 @@ class _Added(NamedTuple):
 def _gathered(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Added]:
     """Parameters in whole units; those that come and go together are one storage."""
     stored_bytes = dict(zip(lives.names, lives.fixed_bytes.tolist(), strict=True))
+    if trace.recipe.precision_rules.is_autocast:  # parameters that are stored in float32 are gathered in half
+        wide = {p.name: p.elements * DType.FLOAT32.bytes for p in trace.parameters}
+        stored_bytes = {
+            name: size * HALF_BYTES // DType.FLOAT32.bytes if wide.get(name) == size else size
+            for name, size in stored_bytes.items()
+        }
     together: dict[tuple[int, int], int] = {}
     for each in units(trace).gathered():
         at = each.asked, each.last
         together[at] = together.get(at, 0) + stored_bytes.get(each.parameter, 0)
-    # Under autocast parameters are stored in float32 and gathered in half.
-    fraction *= HALF_BYTES / DType.FLOAT32.bytes if trace.recipe.precision_rules.is_autocast else 1.0
     for (born, last), size_bytes in together.items():
         yield _Added(f"gathered.{born}.{last}", Role.PARAMETERS, int(fraction * size_bytes), 0, born, last)
 
