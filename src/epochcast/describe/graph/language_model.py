@@ -45,3 +45,9 @@ def head_weights(ops: Iterable[Op]) -> frozenset[str]:
         elif isinstance(op.kind, Loss) or op.kind == Softmax(log=True):
             names |= {product.get(source.get(t.name, t.name), "") for t in op.inputs}
     return frozenset(names - {""} or list(product.values())[-1:])
+
+
+def is_head(op: Op, heads: frozenset[str]) -> bool:
+    """Whether it is the product with a head's weight, or with a copy of it."""
+    reads = ({t.name, t.relation.copy_of} & heads for t in (*op.inputs, *op.weights))
+    return isinstance(op.kind, Matmul) and not op.is_gradient and any(reads)

@@ -10,6 +10,7 @@ from epochcast.describe.graph.precision import (
     PRECISIONS,
     SINGLE,
     SINGLE_STRICT,
+    Method,
     Precision,
     find_precision,
 )
@@ -18,7 +19,7 @@ from epochcast.errors import BadInput, UnknownName
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
-SELECTIVE = "selective"
+SELECTIVE, OPERATORS = "selective", "operators"
 ATTENTIONS = ("sdpa", "flash", "eager")
 LORA_DROPOUT = 0.05
 """As in most published recipes (QLoRA's for 33B and 65B, LitGPT's); the default of PEFT is 0."""
@@ -34,7 +35,12 @@ class Recipe:
     network alone. `freeze` are glob patterns of parameters that are not trained. `attention` sdpa takes PyTorch's own
     fused kernel and writes capped scores to memory, flash fuses these too, eager writes all scores. `accumulate` steps
     of forward and backward share one update. `checkpointing` runs every block's forward pass again in backward instead
-    of keeping its activations; selective does so with the scores of attention alone.
+    of keeping its activations; selective does so with the scores of attention alone, operators with all but attention
+    and every second product. `offload_activations` keeps what is saved in the host's memory.
+
+    `loss_chunks`: head and loss run on so many parts of the tokens in turn. `update_in_backward`: every parameter is
+    updated as soon as its gradient is finished. `ema`: a moving average of the weights is kept. `padding_mask`: fused
+    attention reads a mask.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
     last name is in `lora_targets` (by default the projections of attention). `quantize` is the format that
@@ -68,6 +74,11 @@ class Recipe:
     compile: str = EAGER
     sequence_parallel: bool = False
     offload: str = OFFLOADS[0]
+    offload_activations: bool = False
+    loss_chunks: int = 1
+    update_in_backward: bool = False
+    ema: bool = False
+    padding_mask: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -84,8 +95,9 @@ class Recipe:
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
         object.__setattr__(self, "compile", find_compiler(self.compile))
-        if isinstance(self.checkpointing, str) and self.checkpointing != SELECTIVE:
-            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE])
+        if isinstance(self.checkpointing, str) and self.checkpointing not in (SELECTIVE, OPERATORS):
+            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE, OPERATORS])
+        self._check_memory_options()
         for option, value, choices in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ATTENTIONS),
@@ -94,6 +106,16 @@ class Recipe:
         ):
             if value not in choices:
                 raise UnknownName(option, value, choices)
+
+    def _check_memory_options(self) -> None:
+        if self.loss_chunks < 1:
+            raise BadInput(f"`loss_chunks` must be at least 1, got {self.loss_chunks}")
+        if not self.update_in_backward:
+            return
+        if self.accumulate > 1:
+            raise BadInput("`update_in_backward` frees gradients at once: they cannot be accumulated")
+        if self.precision_rules.method in (Method.MASTERED, Method.QUANTISED):
+            raise BadInput(f"`update_in_backward` is not modelled in {self.precision}, which updates master weights")
 
     @property
     def precision_rules(self) -> Precision:

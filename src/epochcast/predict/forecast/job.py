@@ -134,8 +134,13 @@ class Job(Record):
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
     checkpointing: bool | str = _recipe(
         False,
-        "Activation checkpointing: full (recompute every block), selective (recompute attention scores) or none.",
-        words={"full": True, "selective": "selective", "none": False},
+        "Activation checkpointing: full (recompute every block), operators (keep attention and every second product, "
+        "as torchtitan), selective (recompute attention scores, as Megatron-LM) or none.",
+        words={"full": True, "operators": "operators", "selective": "selective", "none": False},
+    )
+    offload_activations: bool = _recipe(False, "Keep saved activations in host memory between forward and backward.")
+    loss_chunks: int = _recipe(
+        1, "Compute head and cross entropy in so many chunks of tokens (Liger, torchtune).", least=1, most=4096
     )
     sequence_parallel: bool = _recipe(
         False, "With tensor parallelism, shard norm and dropout activations along the sequence."
@@ -145,8 +150,17 @@ class Job(Record):
         "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0, in TensorFlow and for "
         "capped scores (Gemma 2).",
     )
+    padding_mask: bool = _recipe(
+        False, "Batches are padded: fused attention reads a mask, a bias per layer that backward keeps."
+    )
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
-    update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")
+    update_style: str = _recipe(
+        "foreach", "foreach, fused or loop (a kernel per tensor, temporaries of one tensor at a time)."
+    )
+    update_in_backward: bool = _recipe(
+        False, "Update each parameter as soon as its gradient is ready, and free the gradient (one GPU)."
+    )
+    ema: bool = _recipe(False, "Keep a moving average of the trained weights on the GPU.")
     compile: str = _recipe(
         "none",
         "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything "
@@ -321,9 +335,11 @@ class Job(Record):
         own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer
         own["attention"] = chosen_attention(self, device)
+        if self.update_in_backward and self.update_style == "foreach":
+            own["update_style"] = "loop"
         compiler = COMPILERS.get(find_compiler(self.compile))
         if compiler is not None:
-            own["update_style"] = compiler.update_style(self.update_style)
+            own["update_style"] = compiler.update_style(own["update_style"])
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property

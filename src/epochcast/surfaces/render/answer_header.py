@@ -42,7 +42,12 @@ def _settings(answer: Forecast) -> tuple[str, ...]:
     )
 
 
-_CHECKPOINTING = {"none": "", "full": "checkpointing", "selective": "selective checkpointing"}
+_CHECKPOINTING = {
+    "none": "",
+    "full": "checkpointing",
+    "selective": "selective checkpointing",
+    "operators": "checkpointing by operators",
+}
 
 
 def _lora(answer: Forecast) -> str:

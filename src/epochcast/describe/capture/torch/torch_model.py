@@ -141,7 +141,7 @@ class TorchModel:
             joined = [with_packed(ops, formats) for ops in joined]
         is_stored = (half or self.stored) == half_of(recipe.precision_rules) is not None
         steps = [as_recipe_stores(ops, parameters, recipe, is_stored=is_stored) for ops in joined]
-        steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
+        steps = [as_recipe_keeps(ops, parameters, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
         notes = (*self.notes, *why, *small.notes, *scan_notes(small.ops), *packed_notes(packed.items()))
