@@ -19,6 +19,7 @@ from epochcast.predict.cost.hosts import hooks
 SUBMISSION = "mixed (submission-specific)"
 """The precision of rows derived from submissions to MLPerf, which fuse by hand whatever can be fused."""
 _PER_OPERATOR = re.compile(r"per.?op|\bop\b|operator")
+_EMPTIED = re.compile(r"cache emptied every (\d+) steps")
 _YES, _NO = ("true", "1", "yes"), ("", "false", "0", "no", "nan")
 
 
@@ -30,6 +31,9 @@ def run_options(row: Row, framework: str) -> dict[str, Any]:
         options["checkpointing"] = "full"
     elif recompute.startswith(SELECTIVE):
         options["checkpointing"] = OPERATORS if _PER_OPERATOR.search(recompute) else SELECTIVE
+    emptied = _EMPTIED.search(text(row, "note").casefold())
+    if emptied is not None:
+        options["empty_cache_steps"] = int(emptied[1])
     if (count(row, "tp") or 1) > 1:
         options["sequence_parallel"] = _is_sequence_parallel(row)
     return options

@@ -32,6 +32,7 @@ from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
     family_of,
+    length_distribution,
     longest_sample,
     model_names,
     named_network,
@@ -212,12 +213,15 @@ def _job(
     framework = _framework(row)
     version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
     has_old_attention, update_style = _eras(row, version, optimizer)
+    is_of_texts = network.input_shape is not None and len(network.input_shape) == 1
+    lengths = length_distribution(row) if is_of_texts else None
     mode = text(row, "mode") or "training"
     if mode == "training" and optimizer.name == "none":
         mode = "forward_backward"
     return Job(
         network.reference or text(row, "model"),
-        input_shape=network.input_shape,
+        input_shape=None if lengths else network.input_shape,
+        lengths=lengths,
         aux=network.aux,
         batch=batch,
         optimizer=optimizer.name,

@@ -92,6 +92,7 @@ class Forecast(Displayed, Framed, Record):
     epochs: float = 1
     tokens_per_sample: float | None = None
     sequence_length: int | None = None
+    longest_sequence: int | None = None
     steps_per_epoch: int | None = None
     step_parts: StepParts | None = None
     bubble_seconds: float = 0.0

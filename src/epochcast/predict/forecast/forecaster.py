@@ -133,6 +133,7 @@ def forecast_job(
         epochs=data.epochs,
         tokens_per_sample=data.tokens_per_sample,
         sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
+        longest_sequence=None if job.length_distribution is None else job.length_distribution.most,
         steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
         step_parts=replace(step.parts, bubble=0.0),
         bubble_seconds=step.parts.bubble,

@@ -171,6 +171,9 @@ class Job(Record):
         "Keep in host memory: optimizer (state, updated by the CPU) or parameters (and the optimizer state); for "
         "zero1, zero2, zero3 or one GPU.",
     )
+    empty_cache_steps: int | None = _recipe(
+        None, "Steps between calls of torch.cuda.empty_cache; matters where lengths vary [default: never].", least=1
+    )
     keep_gradients: bool = _recipe(False, "Zero gradients between steps instead of freeing them.")
     lora: int = _recipe(0, "LoRA rank: train low-rank adapters, freeze the network.", least=0)
     lora_targets: tuple[str, ...] = _recipe(
@@ -214,7 +217,7 @@ class Job(Record):
     )
     lengths: str | None = _data(
         None,
-        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), packed or full; or "
+        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), bucketed (by length), packed or full; or "
         "file=lengths.txt or quantiles=12/60/512 instead of mean.",
     )
     epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
