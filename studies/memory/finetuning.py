@@ -151,7 +151,7 @@ def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:
         return (
             MODELS[folder],
             way,
-            replace(recipe, lora=rank, lora_targets=targets, quantize="nf4" if way == "qlora" else "none"),
+            replace(recipe, lora=rank, lora_targets=targets, quantize="nf4-old" if way == "qlora" else "none"),
             CUT,
         )
     if "LoRA" not in task:
@@ -159,7 +159,7 @@ def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:
     name = MODELS[str(row["model"])]
     is_narrow = "quant=bnb" in str(row["precision"])
     way = "qlora" if is_narrow else "lora"
-    return name, way, replace(recipe, lora=8, quantize="nf4" if is_narrow else "none"), LONGEST[name]
+    return name, way, replace(recipe, lora=8, quantize="nf4-old" if is_narrow else "none"), LONGEST[name]
 
 
 def _as_litgpt(name: str, tokens: int) -> BuiltModel:

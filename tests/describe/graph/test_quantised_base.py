@@ -79,7 +79,14 @@ def test_eight_bits_keep_inputs_and_allocate_int8_copies_and_int32_sums() -> Non
     assert [t.dtype for t in scratch.outputs] == [DType.INT8, DType.INT32]
     assert [prod(t.shape) for t in scratch.outputs] == [2 * 64 * 2048, 2 * 64 * 5632]
     assert any(op.name.endswith(".kept") for op in made.ops)
+
+
+def test_older_bitsandbytes_kept_the_inputs_of_its_products() -> None:
+    """Before 0.43.2 of July 2024; taken for jobs on a PyTorch of before 2.4."""
+    assert any(op.name.endswith(".kept") for op in trace("nf4-old").ops)
     assert not any(op.name.endswith(".kept") for op in trace("nf4").ops)
+    job = Job("tinyllama_1_1b", batch=1, lora=8, four_bit=True, framework_version="2.1")
+    assert job.recipe(1).quantize == "nf4-old"
 
 
 def test_gptq_leaves_the_rest_in_half() -> None:

@@ -7,7 +7,9 @@ backward pass undoes every cast by a cast.
 
 Weights may be stored in half as well (`weights`): then what no rule casts up is in half, such as the residual stream.
 What is trained is in `trained`, float32 for adapters beside a base in half. Marks of the model are casts as in
-`half_precision`: up to float32, down to what it was before, to the format of another tensor or of the adapters.
+`half_precision`: to the format of another tensor or of the adapters; and, where weights are in half, up to float32 and
+down to what it was before. Limit: with weights in float32, norms of what a product makes (Qwen 3's queries and keys)
+are taken to answer in float32, though the model casts them back: a capture in float32 does not show that.
 """
 
 from collections.abc import Iterable
@@ -36,7 +38,7 @@ from epochcast.describe.graph.op_kinds import (
 from epochcast.describe.graph.precision import Method, Precision
 from epochcast.describe.graph.tensor import DType, Tensor
 
-_MARKS = (half_precision.WIDEN, half_precision.NARROW, half_precision.LIKE, half_precision.ADAPTED)
+_ALWAYS = (half_precision.LIKE, half_precision.ADAPTED)
 _LOW: tuple[type[Kind], ...] = (Matmul, Conv, Attention, Recurrent)
 _FULL_NORMS = frozenset({"layer", "rms", "group"})
 _FULL_FUNCTIONS = frozenset(
@@ -145,6 +147,7 @@ class _Autocast:
         self.low, self.trained = low, trained
         self.parameters = {p.name: p for p in parameters}
         self.stored = {p.name: _kept_in(p, trained if p.trainable else weights) for p in self.parameters.values()}
+        self.marks = _ALWAYS if weights is DType.FLOAT32 else (*_ALWAYS, half_precision.WIDEN, half_precision.NARROW)
         self.widened: dict[str, DType] = {}  # by layer: what was cast up there last
         self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
         self.products: set[str] = set()
@@ -155,7 +158,7 @@ class _Autocast:
         for op in ops:
             if op.phase is Phase.UPDATE:
                 self.new_ops.extend([op] if self.trained is DType.FLOAT32 else stored_as([op], self.trained))
-            elif isinstance(op.kind, View) and op.kind.function in _MARKS and not op.is_gradient:
+            elif isinstance(op.kind, View) and op.kind.function in self.marks and not op.is_gradient:
                 self._marked(op, op.kind.function)
             else:
                 self._rewrite(op)

@@ -6,6 +6,8 @@
     int8      n + 4·rows                                             bitsandbytes, `load_in_8bit` (LLM.int8())
     gptq      n/2 + 2·n/128 + n/256 + 4·columns                      int32 words, half scales, packed zeros, `g_idx`
     awq       n/2 + 2·n/128 + n/256                                  the same without `g_idx`
+    nf4-old   as nf4                                                 bitsandbytes before 0.43.2 (July 2024), which keeps
+                                                                     inputs of products for backward (its pull 1270)
 
 Only weights of linear layers are quantised, without the one that scores a vocabulary (transformers'
 `llm_int8_skip_modules`); embeddings and norms are not, either.
@@ -42,7 +44,8 @@ GROUP = 128
 @dataclass(frozen=True, slots=True)
 class BaseFormat:
     """`casts_rest`: what is not quantised becomes float32. `answers_alike`: results have the format of the input.
-    `keeps_input`: the input of a product waits for the backward pass.
+    `keeps_input`: the input of a product waits for the backward pass. `has_double_scales`: scales are quantised, too;
+    `has_order`: an index for every input.
     """
 
     name: str
@@ -51,32 +54,35 @@ class BaseFormat:
     casts_rest: bool
     answers_alike: bool
     keeps_input: bool = False
+    has_double_scales: bool = False
+    has_order: bool = False
 
     def stored_bytes(self, tensor: Tensor) -> int:
         """A weight with its scales."""
         values, columns = tensor.elements, tensor.shape[-1]
         packed = -(-values * self.bits // 8)
-        match self.name:
-            case "nf4":
-                return packed + DType.FLOAT32.bytes * -(-values // BLOCK)
-            case "nf4-dq":
-                scales = -(-values // BLOCK)
-                return packed + scales + DType.FLOAT32.bytes * -(-scales // NESTED_BLOCK)
-            case "int8":
-                return packed + DType.FLOAT32.bytes * (values // columns)
+        if self.bits == EIGHT:
+            return packed + DType.FLOAT32.bytes * (values // columns)
+        if self.casts_rest:  # bitsandbytes
+            scales = -(-values // BLOCK)
+            nested = scales + DType.FLOAT32.bytes * -(-scales // NESTED_BLOCK)
+            return packed + (nested if self.has_double_scales else DType.FLOAT32.bytes * scales)
         groups = -(-values // GROUP)
-        order = DType.INT32.bytes * columns if self.name == "gptq" else 0
+        order = DType.INT32.bytes * columns if self.has_order else 0
         return packed + DType.FLOAT16.bytes * groups + -(-groups * self.bits // 8) + order
 
 
+_BITSANDBYTES = {"casts_rest": True, "answers_alike": True}
+_GROUPED = {"casts_rest": False, "answers_alike": False}
 BASES: Mapping[str, BaseFormat] = {
     base.name: base
     for base in (
-        BaseFormat("nf4", FOUR, "4-bit base (NF4)", casts_rest=True, answers_alike=True),
-        BaseFormat("nf4-dq", FOUR, "4-bit base (NF4, double quantisation)", casts_rest=True, answers_alike=True),
-        BaseFormat("int8", EIGHT, "8-bit base (LLM.int8())", casts_rest=True, answers_alike=True, keeps_input=True),
-        BaseFormat("gptq", FOUR, "4-bit base (GPTQ)", casts_rest=False, answers_alike=False),
-        BaseFormat("awq", FOUR, "4-bit base (AWQ)", casts_rest=False, answers_alike=False),
+        BaseFormat("nf4", FOUR, "4-bit base (NF4)", **_BITSANDBYTES),
+        BaseFormat("nf4-dq", FOUR, "4-bit base (NF4, double quantisation)", has_double_scales=True, **_BITSANDBYTES),
+        BaseFormat("nf4-old", FOUR, "4-bit base (NF4, old bitsandbytes)", keeps_input=True, **_BITSANDBYTES),
+        BaseFormat("int8", EIGHT, "8-bit base (LLM.int8())", keeps_input=True, **_BITSANDBYTES),
+        BaseFormat("gptq", FOUR, "4-bit base (GPTQ)", has_order=True, **_GROUPED),
+        BaseFormat("awq", FOUR, "4-bit base (AWQ)", **_GROUPED),
     )
 }
 OF_BITS: Mapping[int, BaseFormat] = {FOUR: BASES["nf4"], EIGHT: BASES["int8"]}
@@ -91,8 +97,15 @@ def find_base(name: str) -> str:
     return key
 
 
-def joined_base(quantize: str, *, four_bit: bool, eight_bit: bool) -> str:
-    """One format of three options that say it: `four_bit` is nf4 unless `quantize` names another of four bits."""
+def joined_base(quantize: str, *, four_bit: bool, eight_bit: bool, is_old: bool = False) -> str:
+    """One format of three options that say it: `four_bit` is nf4 unless `quantize` names another of four bits.
+    `is_old`: the libraries are those of before July 2024.
+    """
+    base = _joined(quantize, four_bit=four_bit, eight_bit=eight_bit)
+    return "nf4-old" if is_old and base == "nf4" else base
+
+
+def _joined(quantize: str, *, four_bit: bool, eight_bit: bool) -> str:
     base = find_base(quantize)
     if four_bit and eight_bit:
         raise BadInput("`four_bit` and `eight_bit` exclude each other")

@@ -48,7 +48,8 @@ class Recipe:
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
     sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
-    tensor parallel ranks cut along the tokens what they do not split.
+    tensor parallel ranks cut along the tokens what they do not split; `keep_gathered`: what they gather stays for the
+    backward pass.
 
     `offload` says what lies in the host's memory: the optimizer's state, or the parameters too.
 
@@ -73,6 +74,7 @@ class Recipe:
     uneven: float = 0.0
     compile: str = EAGER
     sequence_parallel: bool = False
+    keep_gathered: bool = False
     offload: str = OFFLOADS[0]
     offload_activations: bool = False
     loss_chunks: int = 1

@@ -211,8 +211,8 @@ def longest_sample(row: Row) -> int | None:
 
 
 def length_distribution(row: Row) -> str | None:
-    """Mean and maximum of texts as a job takes them, from "seq<=768 (mean 210)" or "mean 210, max 768"; None where a row
-    does not have both.
+    """Mean and maximum of texts as a job takes them, from "seq<=768 (mean 210)" or "mean 210, max 768"; None where a
+    row does not have both.
     """
     words = text(row, "input_shape").casefold()
     mean, most = re.search(r"\bmean (\d+)\b", words), re.search(r"(?:seq ?<= ?|\bmax )(\d+)\b", words)

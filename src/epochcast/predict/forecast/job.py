@@ -36,6 +36,8 @@ AUTO = "auto"
 ATTENTIONS = (AUTO, "flash", "eager")
 PLAIN: Mapping[str, str] = {"precision": "fp32", "optimizer": "sgd"}
 """What `auto` means for networks that are no language models: what a script that says nothing does."""
+# The PyTorch that came out when bitsandbytes stopped keeping the inputs of its products (July 2024).
+_KEPT_INPUTS_UNTIL = (2, 4)
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
@@ -145,6 +147,11 @@ class Job(Record):
     sequence_parallel: bool = _recipe(
         False, "With tensor parallelism, shard norm and dropout activations along the sequence."
     )
+    keep_gathered: bool = _recipe(
+        False,
+        "With sequence_parallel, keep gathered activations for backward (torchtitan, nanotron) instead of gathering "
+        "them again (Megatron-LM).",
+    )
     attention: str = _recipe(
         "auto",
         "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0, in TensorFlow and for "
@@ -217,8 +224,8 @@ class Job(Record):
     )
     lengths: str | None = _data(
         None,
-        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), bucketed (by length), packed or full; or "
-        "file=lengths.txt or quantiles=12/60/512 instead of mean.",
+        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), bucketed (by length), "
+        "packed or full; or file=lengths.txt or quantiles=12/60/512 instead of mean.",
     )
     epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
     validation_samples: int | None = _data(
@@ -333,7 +340,8 @@ class Job(Record):
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
         precision = PLAIN["precision"] if self.precision == AUTO else self.precision
-        own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit)
+        is_old = self.framework_numbers is not None and self.framework_numbers < _KEPT_INPUTS_UNTIL
+        own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit, is_old=is_old)
         base_precision = precision_of_base(precision, self.weights, own["quantize"])
         own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer

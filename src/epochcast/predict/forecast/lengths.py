@@ -111,8 +111,9 @@ class Lengths:
         spread = "" if self.quantiles else ", for lengths spread as evenly as mean and maximum allow (or give file=)"
         return (
             Note(
-                f"Batches are {self.way} to their longest text: {self.computed(samples)[0]:,} of {self.most:,} tokens on "
-                f"average{spread}. Peak memory is that of the longest batch, {samples} x {self.most:,} tokens, among others."
+                f"Batches are {self.way} to their longest text: {self.computed(samples)[0]:,} of {self.most:,} tokens "
+                f"on average{spread}. Peak memory is that of the longest batch, {samples} x {self.most:,} tokens, "
+                "among others."
             ),
         )
 
