@@ -148,13 +148,18 @@ def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:
         ranks = EVERYWHERE.get(folder)
         rank = 32 if ranks is None else ranks[way == "qlora"]
         targets = () if ranks is None else EVERY
-        return MODELS[folder], way, replace(recipe, lora=rank, lora_targets=targets, four_bit=way == "qlora"), CUT
+        return (
+            MODELS[folder],
+            way,
+            replace(recipe, lora=rank, lora_targets=targets, quantize="nf4-old" if way == "qlora" else "none"),
+            CUT,
+        )
     if "LoRA" not in task:
         raise BadInput("adapters that are not LoRA have no rule")
     name = MODELS[str(row["model"])]
     is_narrow = "quant=bnb" in str(row["precision"])
     way = "qlora" if is_narrow else "lora"
-    return name, way, replace(recipe, lora=8, four_bit=is_narrow), LONGEST[name]
+    return name, way, replace(recipe, lora=8, quantize="nf4-old" if is_narrow else "none"), LONGEST[name]
 
 
 def _as_litgpt(name: str, tokens: int) -> BuiltModel:

@@ -19,7 +19,7 @@ def test_a_configuration_says_rank_and_layers() -> None:
     assert (name, way, recipe.batch, recipe.lora, tokens) == ("phi_2", "lora", 4, 8, 512)
     assert "dense_h_to_4h" in recipe.lora_targets
     name, way, recipe, tokens = _question({**ROW, "task": "finetune llama-2-7b/qlora.yaml"})
-    assert (way, recipe.lora, recipe.lora_targets, recipe.four_bit) == ("qlora", 32, (), True)
+    assert (way, recipe.lora, recipe.lora_targets, recipe.quantize) == ("qlora", 32, (), "nf4-old")
 
 
 def test_rank_8_beside_queries_and_values_trains_what_the_a100_rows_say() -> None:

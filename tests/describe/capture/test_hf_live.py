@@ -101,7 +101,7 @@ def test_peft_trains_the_adapters_alone() -> None:
     assert sum(p.elements for p in trace.parameters if p.trainable) == 2 * 2 * (4 * 64 + 64 * 4)
     assert trace.flops["backward"] < 1.5 * trace.flops["forward"]
     packed = find_model(Workload(wrapped, {"input_ids": IDS, "labels": IDS})).trace(
-        Recipe(4, freeze=("*base_layer*",), four_bit=True)
+        Recipe(4, freeze=("*base_layer*",), quantize="nf4")
     )
     assert any(op.name.endswith(".dequantize") for op in packed.ops)
 

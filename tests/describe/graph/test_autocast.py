@@ -189,3 +189,23 @@ def test_a_bias_added_by_a_kernel_of_its_own_is_cast_like_the_weight() -> None:
     b.add(y, b.parameter("fc.bias", (4,)), name="bias")
     made = with_precision(b.ops, b.parameters.values(), AMP)
     assert {t.dtype for t in (*made[-1].inputs, made[-1].output)} == {HALF}
+
+
+def test_weights_in_half_leave_the_residual_stream_in_half_and_norms_in_float32() -> None:
+    """Layer norms cast up; the sum of a half table's rows and float32 scores is float32 again."""
+    ops = step(transformer(), "amp_fp16_half")
+    assert named(ops, "table/out").output.dtype is HALF
+    assert named(ops, "ln/out").output.dtype is FULL
+    assert not [op for op in casts(ops) if op.inputs[0].name in ("q.weight", "k.weight")]
+    update = [t.dtype for op in ops if op.phase is Phase.UPDATE for t in (*op.inputs, *op.outputs)]
+    assert update and set(update) == {HALF}
+
+
+def test_adapters_beside_weights_in_half_are_trained_in_float32() -> None:
+    """PEFT casts their input up, autocast casts it down again: each adapter keeps its own copy."""
+    recipe = Recipe(2, precision="amp_fp16_half", optimizer="adamw", lora=2, lora_targets=("q", "k"), lora_dropout=0.0)
+    ops = step_ops(transformer(), recipe)
+    states = {t.dtype for op in ops if op.phase is Phase.UPDATE for t in op.inputs if t.relation.state_of}
+    assert states == {FULL}
+    assert named(ops, "q.lora_a/out").inputs[0].name != named(ops, "k.lora_a/out").inputs[0].name
+    assert {named(ops, f"{layer}.lora_a/out").inputs[0].dtype for layer in "qk"} == {HALF}

@@ -3,11 +3,12 @@ import pytest
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.checkpointing import blocks_of, checkpointed
 from epochcast.describe.graph.op import Gradient, Phase
+from epochcast.describe.graph.op_kinds import Attention, Matmul
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.memory.lifetimes import Role
-from epochcast.predict.memory.peak import step_on
+from epochcast.predict.memory.peak import peak_memory, step_on
 
 PLAIN, AGAIN_RECIPE = Recipe(2), Recipe(2, checkpointing=True)
 
@@ -74,3 +75,17 @@ def test_selective_needs_attention() -> None:
         zoo_model("resnet18").trace(Recipe(2, checkpointing="selective"))
     with pytest.raises(UnknownName, match="selective"):
         Recipe(2, checkpointing="selectiv")
+
+
+def test_by_operators_attention_and_every_second_product_are_kept() -> None:
+    """Of the seven products of a Llama block four results stay (the first, third, …), and that of attention."""
+    model = zoo_model("tinyllama_1_1b", (64,))
+    whole, by_operators, full = (
+        model.trace(Recipe(2, "sgd", "bf16", checkpointing=how)) for how in (False, "operators", True)
+    )
+    again = [op for op in by_operators.ops if op.is_recomputed]
+    assert not any(isinstance(op.kind, Attention) for op in again)
+    assert sum(isinstance(op.kind, Matmul) for op in again) == 3 * 22
+    held = [peak_memory(step).timeline.live_bytes["activations"].max() for step in (full, by_operators, whole)]
+    assert held == sorted(held) and len(set(held)) == 3
+    assert sum(full.flops.values()) > sum(by_operators.flops.values()) > sum(whole.flops.values())

@@ -1,10 +1,8 @@
 import pytest
 
 from epochcast.describe.capture.zoo import zoo_model
-from epochcast.describe.graph.four_bit import with_four_bits
 from epochcast.describe.graph.lora import matched
-from epochcast.describe.graph.op import Gradient
-from epochcast.describe.graph.op_kinds import Matmul, OptimizerUpdate, View
+from epochcast.describe.graph.op_kinds import OptimizerUpdate
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
@@ -71,46 +69,9 @@ def test_among_many_layers_those_near_the_target_are_named() -> None:
     [
         ({"lora": -1}, "`lora` must be a rank of at least 1, got -1"),
         ({"lora_targets": ("q_proj",)}, "`lora` must be a rank of at least 1, got 0"),
-        ({"four_bit": True}, "`four_bit` needs frozen weights: give a rank"),
+        ({"quantize": "nf4"}, "a quantised base is frozen: give a rank"),
     ],
 )
 def test_a_recipe_refuses_what_makes_no_sense(recipe: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Recipe(1, **recipe)  # type: ignore[arg-type]
-
-
-# ---- four bits ----------------------------------------------------------------------------------
-
-
-def parameters_bytes(made: Trace) -> int:
-    return int(peak_memory(made).timeline.live_bytes["parameters"].max())
-
-
-def test_frozen_products_are_kept_in_four_bits_with_a_scale_for_every_64() -> None:
-    """Half a byte and a sixteenth; tables, norms and updates in two bytes."""
-    made = trace(lora=8, four_bit=True)
-    linear = sum(p.elements for p in made.parameters if not p.trainable and p.layer.endswith(("proj", "lm_head")))
-    rest = sum(p.elements for p in made.parameters) - linear
-    assert parameters_bytes(made) == linear * 9 // 16 + 2 * rest
-
-
-def test_a_weight_is_written_out_for_every_product_that_reads_it() -> None:
-    """Forward and for the data gradient; the first layer's queries and values need none."""
-    ops = trace(lora=8, four_bit=True).ops
-    written = [op for op in ops if op.name.endswith(".dequantize")]
-    reading = [op for op in ops if isinstance(op.kind, Matmul) and "@written" in str(op.inputs + op.weights)]
-    assert len(written) == len(reading)
-    assert {op.gradient for op in reading} == {Gradient.NONE, Gradient.DATA}
-
-
-def test_inputs_of_such_products_wait_for_the_backward_pass() -> None:
-    small, large = (
-        peak_memory(trace(lora=8, four_bit=bits)).timeline.live_bytes["activations"].max() for bits in (False, True)
-    )
-    assert large > small
-    assert any(op.kind == View("kept") for op in trace(lora=8, four_bit=True).ops)
-
-
-def test_nothing_frozen_nothing_changed() -> None:
-    made = trace()
-    assert with_four_bits(made.ops, made.parameters) == made.ops

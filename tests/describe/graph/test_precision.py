@@ -24,9 +24,9 @@ def test_an_unknown_precision_offers_the_near_ones() -> None:
     [
         ("is_single", {"fp32", "fp32_strict", "tf32"}),
         ("is_wide", {"fp32", "fp32_strict", "tf32", "fp64"}),
-        ("is_autocast", {"amp_fp16", "amp_bf16"}),
+        ("is_autocast", {"amp_fp16", "amp_bf16", "amp_fp16_half", "amp_bf16_half"}),
         ("is_stored", {"fp16", "bf16", "fp64"}),
-        ("scales_loss", {"amp_fp16"}),
+        ("scales_loss", {"amp_fp16", "amp_fp16_half"}),
         ("on_tensor_cores", {"tf32"}),
         ("convolutions_on_tensor_cores", {"fp32"}),
     ],

@@ -81,8 +81,9 @@ def test_a_job_takes_its_precision_and_its_weights_together() -> None:
     assert Job("gpt2", precision="bf16", weights="fp32").precision == "amp_bf16"
     assert Job("gpt2", precision="bf16_megatron").precision == "bf16_master"
     job = Job("gpt2", precision="amp_bf16", weights="bf16")
-    assert (job.precision, job.weights) == ("bf16", "bf16")
+    assert (job.precision, job.weights) == ("amp_bf16_half", "bf16")
     assert Job.from_dict(job.as_dict()) == job
+    assert Job("gpt2", precision="bf16", weights="bf16").precision == "bf16"
 
 
 def test_what_does_not_go_together_is_refused() -> None:

@@ -14,7 +14,7 @@ from epochcast.measure.tables.precision_words import named_precision
         ("", "AMP", "amp_fp16", None),
         ("", "fp16", "fp16", None),
         ("lambda_tensorflow", "fp16", "amp_fp16", None),
-        ("", "fp16-true", "fp16", None),
+        ("", "fp16-true", "fp16", "fp16"),
         ("", "fp16 O2", "amp_fp16", "fp16+master"),
         ("", "tf32 (torch 1.10 default, inferred)", "tf32", None),
         ("", "tf32 (convolutions), fp32 (matmul)", "fp32", None),
@@ -34,20 +34,20 @@ def test_a_precision_by_another_name(source: str, words: str, name: str, weights
 
 
 @pytest.mark.parametrize(
-    ("words", "name", "bits", "is_bitsandbytes"),
+    ("words", "name", "bits", "base"),
     [
-        ("amp_fp16 quant=int4 (GPTQ)", "amp_fp16", 4, False),
-        ("amp_bf16 quant=nf4 (bitsandbytes)", "amp_bf16", 4, True),
-        ("amp_fp16 quant=int8 (bitsandbytes)", "amp_fp16", 8, False),
-        ("bf16 base quant=int8-sdnq-hadamard", "bf16", 8, False),
-        ("bf16 base quant=fp8-torchao", "bf16", 8, False),
-        ("bf16-true quant=bnb.nf4-dq", "bf16", 4, True),
+        ("amp_fp16 quant=int4 (GPTQ)", "amp_fp16", 4, "gptq"),
+        ("amp_bf16 quant=nf4 (bitsandbytes)", "amp_bf16", 4, "nf4"),
+        ("amp_fp16 quant=int8 (bitsandbytes)", "amp_fp16", 8, "int8"),
+        ("bf16 base quant=int8-sdnq-hadamard", "bf16", 8, None),
+        ("bf16 base quant=fp8-torchao", "bf16", 8, None),
+        ("bf16-true quant=bnb.nf4-dq", "bf16", 4, "nf4-dq"),
     ],
 )
-def test_a_quantised_base_has_bits_and_a_library(words: str, name: str, bits: int, is_bitsandbytes: bool) -> None:
+def test_a_quantised_base_has_bits_and_a_library(words: str, name: str, bits: int, base: str | None) -> None:
     precision = named_precision("", words)
     assert precision.name == name and precision.quantisation is not None
-    assert (precision.quantisation.bits, precision.quantisation.is_bitsandbytes) == (bits, is_bitsandbytes)
+    assert (precision.quantisation.bits, precision.quantisation.base) == (bits, base)
 
 
 @pytest.mark.parametrize("words", ["unknown (fp16 or bf16)", "posit16", "fp16 and something else"])

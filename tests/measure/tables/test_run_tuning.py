@@ -41,18 +41,18 @@ SIZED = NamedNetwork("decoder:layers=2,hidden=256,heads=4,vocab=1000", None, is_
 )
 def test_rank_and_layers_are_read_from_the_note(note: str, rank: int, targets: tuple[str, ...]) -> None:
     tuning = run_tuning({"task": "lora_finetuning", "note": note}, SIZED)
-    assert tuning.options == {"lora": rank, "lora_targets": targets, "four_bit": False}
+    assert tuning.options == {"lora": rank, "lora_targets": targets, "quantize": "none"}
     assert tuning.notes == ()
 
 
 def test_columns_come_before_the_note() -> None:
     cells = {"method": "lora", "lora_rank": 4, "lora_targets": "q_proj,v_proj", "note": "r=64 all attention"}
-    assert run_tuning(cells, TINY).options == {"lora": 4, "lora_targets": ("q_proj", "v_proj"), "four_bit": False}
+    assert run_tuning(cells, TINY).options == {"lora": 4, "lora_targets": ("q_proj", "v_proj"), "quantize": "none"}
 
 
 def test_what_a_row_does_not_say_is_assumed_with_a_note() -> None:
     tuning = run_tuning({"task": "lora_finetuning"}, TINY)
-    assert tuning.options == {"lora": 16, "lora_targets": ("q_proj", "v_proj"), "four_bit": False}
+    assert tuning.options == {"lora": 16, "lora_targets": ("q_proj", "v_proj"), "quantize": "none"}
     assert tuning.notes == (
         "the rank of LoRA is not given: 16 is assumed",
         "the layers of LoRA are not given: attention is assumed",
@@ -61,27 +61,30 @@ def test_what_a_row_does_not_say_is_assumed_with_a_note() -> None:
 
 def test_qlora_keeps_the_base_in_four_bits_and_adapts_every_linear_layer() -> None:
     assert run_tuning({"method": "qlora", "note": "r=8"}, TINY).options == {
-        "lora": 8, "lora_targets": ("all-linear",), "four_bit": True,
+        "lora": 8, "lora_targets": ("all-linear",), "quantize": "nf4",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("quantisation", "four_bit", "note"),
+    ("quantisation", "base", "note"),
     [
-        (Quantisation(4, "nf4 (bitsandbytes)"), True, ()),
+        (Quantisation(4, "nf4 (bitsandbytes)"), "nf4", ()),
+        (Quantisation(4, "bnb.nf4-dq"), "nf4-dq", ()),
+        (Quantisation(8, "int8 (bnb)"), "int8", ()),
+        (Quantisation(4, "int4 (GPTQ)"), "gptq", ()),
         (
-            Quantisation(4, "int4 (GPTQ)"),
-            True,
-            ("a base quantised as int4 (GPTQ) is answered as 4 bits of bitsandbytes",),
+            Quantisation(4, "int4-quanto"),
+            "nf4",
+            ("a base quantised as int4-quanto is answered as 4 bits of bitsandbytes",),
         ),
-        (Quantisation(8, "fp8-torchao"), False, ("a base quantised as fp8-torchao is answered as not quantised",)),
+        (Quantisation(8, "fp8-torchao"), "none", ("a base quantised as fp8-torchao is answered as not quantised",)),
     ],
 )
 def test_a_quantised_base_is_answered_as_the_nearest(
-    quantisation: Quantisation, four_bit: bool, note: tuple[str, ...]
+    quantisation: Quantisation, base: str, note: tuple[str, ...]
 ) -> None:
     tuning = run_tuning({"task": "lora_finetuning", "note": "r=8 targets ['q_proj']"}, TINY, quantisation)
-    assert (tuning.options["four_bit"], tuning.notes) == (four_bit, note)
+    assert (tuning.options["quantize"], tuning.notes) == (base, note)
 
 
 def test_other_adapters_are_answered_as_lora() -> None:

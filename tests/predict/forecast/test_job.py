@@ -53,7 +53,10 @@ def test_names_are_canonical_so_that_equal_jobs_are_equal() -> None:
             {"input_shape": "3x224"},
             r"input_shape must be a list of whole numbers, such as \(3, 224, 224\), got '3x224'",
         ),
-        ({"checkpointing": "yes"}, "checkpointing must be true or false or full or selective or none, got 'yes'"),
+        (
+            {"checkpointing": "yes"},
+            "checkpointing must be true or false or full or operators or selective or none, got 'yes'",
+        ),
         ({"precision": None}, "precision must be text, got None"),
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
@@ -62,7 +65,7 @@ def test_names_are_canonical_so_that_equal_jobs_are_equal() -> None:
         ({"augment": 0}, "augment must be at least 1, got 0"),
         ({"loader_seconds": float("nan")}, "loader_seconds must be a number, got nan"),
         ({"loader_seconds": 0}, "loader_seconds must be above 0, got 0"),
-        ({"four_bit": True}, "`four_bit` needs frozen weights"),
+        ({"four_bit": True}, "a quantised base is frozen: give a rank"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused_by_the_name_of_its_option(options: dict[str, Any], message: str) -> None:

@@ -88,8 +88,13 @@ def test_padding_costs_time_and_no_tokens() -> None:
 # A batch with the longest text comes sooner or later.
 def test_memory_is_that_of_the_longest(per_kernel: CostModel) -> None:
     whole = asked(per_kernel, None, input_shape=(512,))
-    for way in ("padded", "packed", "full"):
+    for way in ("packed", "full"):
         assert asked(per_kernel, f"mean=60,max=512,{way}").peak_bytes == whole.peak_bytes
+    padded = asked(per_kernel, "mean=60,max=512,padded")
+    assert padded.allocated_bytes == pytest.approx(whole.allocated_bytes, rel=0.02)
+    assert (padded.reserved_bytes or 0) >= (whole.reserved_bytes or 0)
+    assert padded.longest_sequence == 512
+    assert any("the longest batch, 16 x 512 tokens" in note for note in padded.warnings)
 
 
 def test_ranks_with_short_batches_wait_for_the_longest(per_kernel: CostModel) -> None:
@@ -118,7 +123,7 @@ def test_a_file_is_read_when_the_job_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mean=180,max=512", "does not say what is done with short texts: padded, packed or full"),
+        ("mean=180,max=512", "does not say what is done with short texts: padded, bucketed, packed, full"),
         ("padded", "must say the mean and the maximum"),
         ("mean=600,max=512,padded", "the mean of lengths must be between 1 and the maximum of 512, got 600"),
         ("mean=nan,max=512,padded", "the mean of lengths must be"),
@@ -152,3 +157,15 @@ def test_lengths_are_of_texts() -> None:
         EpochcastError, match=r"`lengths` is for language models, which take one number of tokens: resnet50"
     ):
         forecast_job(job, place("A100"))
+
+
+def test_batches_jump_between_lengths_and_the_longest_is_among_them() -> None:
+    drawn = lengths_in("mean=180,max=512,padded").batches(4)
+    assert len(drawn) == 33 and max(drawn) == 512 and drawn[16] == 512
+    assert drawn[:16] == drawn[17:] and list(drawn[:16]) != sorted(drawn[:16])
+    assert lengths_in("mean=180,max=512,packed").batches(4) == (512,)
+
+
+def test_batches_of_texts_that_are_about_as_long_are_as_long_as_texts_are() -> None:
+    bucketed, padded = (lengths_in(f"mean=180,max=512,{way}").computed(8)[0] for way in ("bucketed", "padded"))
+    assert bucketed == pytest.approx(180, abs=2) and padded > 300

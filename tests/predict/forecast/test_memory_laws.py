@@ -17,6 +17,7 @@ from epochcast.predict.forecast.placement import place
 from epochcast.predict.forecast.rank_memory import job_memory
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.memory.caching_allocator import LARGE_SEGMENT_BYTES
+from epochcast.predict.memory.lifetimes import Role, lifetimes
 from epochcast.predict.memory.peak import PeakMemory
 
 SESSION = Session()
@@ -82,6 +83,29 @@ def test_a_larger_batch_needs_no_less_but_for_a_segment_of_the_allocator(options
     found = [memory(replace(job, batch=batch)) for batch in (job.batch, 2 * job.batch, 3 * job.batch, 8 * job.batch)]
     for smaller, larger in pairwise(found):
         assert larger.bytes.mid >= smaller.bytes.mid - LARGE_SEGMENT_BYTES
+
+
+# Once: one kernel that reads and writes the state was taken for one that keeps it to itself.
+ONE_KERNEL = [
+    {"model": "gpt2", "batch": 2, "precision": "amp_bf16", "optimizer": "adamw", "update_style": "fused"},
+    {"model": "gpt2", "batch": 2, "precision": "bf16_master", "optimizer": "adamw8bit"},
+    {"model": "resnet18", "batch": 8, "precision": "amp_fp16", "optimizer": "paged_lion8bit"},
+    {"model": "gpt2", "batch": 2, "precision": "bf16", "optimizer": "adamw", "lora": 4, "four_bit": True},
+]
+
+
+@every("options", [*JOBS, *ONE_KERNEL], ids=name)
+def test_compiling_removes_no_parameters_gradients_states_or_masters(options: dict[str, Any]) -> None:
+    kept = (Role.PARAMETERS, Role.GRADIENTS, Role.OPTIMIZER_STATE)
+
+    def kept_bytes(compiler: str) -> list[int]:
+        job = Job(**{**options, "compile": compiler})
+        assert job.batch is not None
+        lives = lifetimes(SESSION.trace(SESSION.model(job), job.recipe(job.batch)))
+        return [lives.total_bytes(role) for role in kept]
+
+    eager = kept_bytes("none")
+    assert all(kept_bytes(compiler) == eager for compiler in ("inductor", "reduce-overhead", "xla"))
 
 
 # Once: more fragments with frozen weights (82 MiB), or with attention computed again.

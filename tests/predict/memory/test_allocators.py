@@ -86,7 +86,8 @@ def test_tensorflow_takes_everything_unless_it_may_grow() -> None:
 
 def test_what_is_optional_is_done_without() -> None:
     assert (
-        replay(CachingAllocator(20 * MIB), [4 * MIB, 40 * MIB], [0], [(1, ~1)], optional={1}).reserved_bytes == 20 * MIB
+        replay(CachingAllocator(20 * MIB), [[4 * MIB, 40 * MIB]], [0], [(1, ~1)], optional={1}).reserved_bytes
+        == 20 * MIB
     )
 
 
@@ -105,6 +106,6 @@ def test_every_allocator_holds_what_is_alive(name: str, stories: list[tuple[int,
         events += [~i for i, (_, end) in enumerate(times) if end == now]
         events += [i for i, (begin, _) in enumerate(times) if begin == now]
         most = max(most, sum(size for size, (begin, end) in zip(sizes, times, strict=True) if begin <= now < end))
-    usage = replay(ALLOCATORS[name](None), sizes, (), [events])
+    usage = replay(ALLOCATORS[name](None), [sizes], (), [events])
     assert usage.reserved_bytes >= usage.allocated_bytes >= most
-    assert replay(ALLOCATORS[name](usage.reserved_bytes), sizes, (), [events]).reserved_bytes <= usage.reserved_bytes
+    assert replay(ALLOCATORS[name](usage.reserved_bytes), [sizes], (), [events]).reserved_bytes <= usage.reserved_bytes

@@ -19,6 +19,7 @@ TUNED = Forecast(
     lora=16,
     lora_targets=("q_proj", "v_proj"),
     four_bit=True,
+    quantize="nf4",
     dataset="alpaca",
     assumed={"precision": "amp_bf16", "optimizer": "adamw", "input_shape": [512]},
 )
@@ -27,7 +28,7 @@ TUNED = Forecast(
 def test_a_header_has_everything_that_changes_the_number() -> None:
     assert header([place(TUNED)], TUNED) == (
         "llama3_8b on A100-SXM4-40GB · 512 tokens · amp_bf16 · weights fp32 · adamw · checkpointing · "
-        "LoRA rank 16 on q_proj, v_proj, four-bit base · flash attention"
+        "LoRA rank 16 on q_proj, v_proj, 4-bit base (NF4), embeddings, norms and head fp32 · flash attention"
     )
     images = Forecast("resnet50", "V100", Interval.exact(1.0), channels_last=True)
     assert header([place(images)], images) == "resnet50 on V100 · fp32 · sgd · channels last"

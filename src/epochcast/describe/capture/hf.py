@@ -20,7 +20,7 @@ from epochcast.describe.capture.channel_order import check_channels_first
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import CONFIG, ModelReference
 from epochcast.describe.capture.workload import Workload
-from epochcast.describe.graph.four_bit import EIGHT, FOUR
+from epochcast.describe.graph.quantised_base import EIGHT, FOUR
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from epochcast.base.caching import Cache
 from epochcast.describe.capture.read_errors import reading
 from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.op import Graph
+from epochcast.describe.graph.quantised_base import NOT_QUANTISED
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
 from epochcast.describe.graph.trace import BatchPair, Trace
 
@@ -68,5 +69,5 @@ class BuiltModel:
 
     def _pair(self, recipe: Recipe) -> BatchPair:
         """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""
-        key = replace(recipe, precision="fp32", channels_last=False, checkpointing=False, four_bit=False)
+        key = replace(recipe, precision="fp32", channels_last=False, checkpointing=False, quantize=NOT_QUANTISED)
         return self._pairs.get(key, lambda: BatchPair.at(self.build, key))

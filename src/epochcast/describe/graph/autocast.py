@@ -4,12 +4,19 @@ The rules are PyTorch's autocast lists (torch.amp, "CUDA Op-Specific Behavior"; 
 the low precision; softmax, layer normalisation, losses, sums and exponentials in float32; everything else in the widest
 of its inputs. Weights are cast once per step and the copy is reused. A gradient ends in the dtype of its tensor: the
 backward pass undoes every cast by a cast.
+
+Weights may be stored in half as well (`weights`): then what no rule casts up is in half, such as the residual stream.
+What is trained is in `trained`, float32 for adapters beside a base in half. Marks of the model are casts as in
+`half_precision`: to the format of another tensor or of the adapters; and, where weights are in half, up to float32 and
+down to what it was before. Limit: with weights in float32, norms of what a product makes (Qwen 3's queries and keys)
+are taken to answer in float32, though the model casts them back: a capture in float32 does not show that.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 
+from epochcast.describe.graph import half_precision
 from epochcast.describe.graph.eight_bit import with_narrow_products
 from epochcast.describe.graph.half_precision import stored_as
 from epochcast.describe.graph.master_weights import with_masters
@@ -26,10 +33,12 @@ from epochcast.describe.graph.op_kinds import (
     Recurrent,
     Reduce,
     Softmax,
+    View,
 )
 from epochcast.describe.graph.precision import Method, Precision
 from epochcast.describe.graph.tensor import DType, Tensor
 
+_ALWAYS = (half_precision.LIKE, half_precision.ADAPTED)
 _LOW: tuple[type[Kind], ...] = (Matmul, Conv, Attention, Recurrent)
 _FULL_NORMS = frozenset({"layer", "rms", "group"})
 _FULL_FUNCTIONS = frozenset(
@@ -57,12 +66,22 @@ _WIDENING_REDUCTIONS = frozenset({"sum", "prod", "cumsum", "cumprod", "norm", "l
 
 
 def with_precision(
-    ops: Iterable[Op], parameters: Iterable[Parameter], precision: Precision, *, is_stored: bool = False
+    ops: Iterable[Op],
+    parameters: Iterable[Parameter],
+    precision: Precision,
+    *,
+    is_stored: bool = False,
+    has_adapters: bool = False,
 ) -> tuple[Op, ...]:
-    """The same step in another precision. `ops` are in float32, or (`is_stored`) in the half that it is stored in."""
+    """The same step in another precision. `ops` are in float32, or (`is_stored`) in the half that it is stored in.
+    `has_adapters`: what is trained is in float32 under autocast, however the rest is stored.
+    """
     match precision.method:
         case Method.AUTOCAST:
-            return _Autocast(parameters, precision.products).walk(ops)
+            stored = precision.weights.parameters
+            return _Autocast(parameters, precision.products, stored, DType.FLOAT32 if has_adapters else stored).walk(
+                ops
+            )
         case Method.QUANTISED:
             return with_narrow_products(ops, parameters, precision.products)
         case Method.MASTERED:
@@ -75,6 +94,16 @@ def with_precision(
                 replace(op, tf32=True) if isinstance(op.kind, rounded) and op.dtype is DType.FLOAT32 else op
                 for op in ops
             )
+
+
+def _is_explicit_cast(op: Op) -> bool:
+    """Whether the model itself casts: it says the format of the result."""
+    is_cast = isinstance(op.kind, Copy) and not op.is_gradient and bool(op.inputs)
+    return is_cast and op.inputs[0].dtype.is_float and op.inputs[0].dtype is not op.output.dtype
+
+
+def _kept_in(parameter: Parameter, dtype: DType) -> DType:
+    return dtype if parameter.tensor.dtype is DType.FLOAT32 else parameter.tensor.dtype
 
 
 class _Rule(Enum):
@@ -116,10 +145,12 @@ class _Autocast:
     it, and the copy is what that layer saves for its backward pass.
     """
 
-    def __init__(self, parameters: Iterable[Parameter], low: DType) -> None:
-        self.low = low
+    def __init__(self, parameters: Iterable[Parameter], low: DType, weights: DType, trained: DType) -> None:
+        self.low, self.trained = low, trained
         self.parameters = {p.name: p for p in parameters}
-        self.stored = {p.name: p.tensor.dtype for p in self.parameters.values()}
+        self.stored = {p.name: _kept_in(p, trained if p.trainable else weights) for p in self.parameters.values()}
+        self.marks = _ALWAYS if weights is DType.FLOAT32 else (*_ALWAYS, half_precision.WIDEN, half_precision.NARROW)
+        self.widened: dict[str, DType] = {}  # by layer: what was cast up there last
         self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
         self.products: set[str] = set()
         self.weak: set[str] = set()  # without float inputs (noise, fills): created in the dtype of the data
@@ -128,10 +159,31 @@ class _Autocast:
     def walk(self, ops: Iterable[Op]) -> tuple[Op, ...]:
         for op in ops:
             if op.phase is Phase.UPDATE:
-                self.new_ops.append(op)
+                self.new_ops.extend([op] if self.trained is DType.FLOAT32 else stored_as([op], self.trained))
+            elif isinstance(op.kind, View) and op.kind.function in self.marks and not op.is_gradient:
+                self._marked(op, op.kind.function)
             else:
                 self._rewrite(op)
         return tuple(self.new_ops)
+
+    def _marked(self, op: Op, mark: str) -> None:
+        """A mark of the model: a cast where the format changes, else a view."""
+        source = self._current(op.inputs[0])
+        match mark:
+            case half_precision.WIDEN:
+                self.widened[op.layer], target = source.dtype, DType.FLOAT32
+            case half_precision.NARROW:
+                target = self.widened.get(op.layer, source.dtype)
+            case half_precision.LIKE:
+                target = self._current(op.inputs[1]).dtype
+            case _:
+                target = self.trained
+        if not source.dtype.is_float or not op.output.dtype.is_float:
+            target = source.dtype
+        kind = op.kind if source.dtype is target else Copy("cast")
+        inputs = (source,) if kind != op.kind else tuple(self._current(t) for t in op.inputs)
+        outputs = tuple(self._result(t, target, op, fused=False) for t in op.outputs)
+        self.new_ops.append(replace(op, kind=kind, inputs=inputs, outputs=outputs))
 
     def _rewrite(self, op: Op) -> None:
         rule = _Rule.LOW if self._is_bias(op) else _rule(op, self.low)
@@ -144,6 +196,8 @@ class _Autocast:
                 target = DType.FLOAT32
             case _Rule.PROMOTE:
                 target = self._widest(op)
+        if _is_explicit_cast(op):
+            target = op.output.dtype
         casts = rule in (_Rule.LOW, _Rule.FULL)
         keeps_weights = isinstance(op.kind, Norm)  # scale, shift and statistics stay as they are, whatever the data
         inputs = tuple(self._in_dtype(t, target, op) if casts else self._current(t) for t in op.inputs)

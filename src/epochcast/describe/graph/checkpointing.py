@@ -8,6 +8,9 @@ A *block* is a repeated part of the network: the modules below one number of a l
 Where that gives fewer than six blocks, the next number counts too (`stages.0.blocks.1`). A network without such names
 (VGG) has no blocks and is refused.
 
+By operators (torchtitan's selective checkpointing) runs blocks again, except for what costs most: the results of fused
+attention and of every second product are kept, all else is computed again.
+
 Selective (Korthikanti et al. 2022) runs only the scores of attention again: everything between the product of queries
 and keys and the product with the values, which keep 5as²b bytes of a layer and cost little. A fused kernel keeps no
 scores: nothing changes.
@@ -33,6 +36,30 @@ def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
     if not blocks:
         raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
     return _again(ops, forward, blocks)
+
+
+def operators_checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
+    """The step with every block checkpointed but for attention and every second product of it."""
+    forward = [op for op in ops if op.phase is Phase.FORWARD]
+    if len(forward) == len(ops):
+        return tuple(ops)
+    blocks = blocks_of({op.layer for op in forward})
+    if not blocks:
+        raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
+    return _again(ops, [op for op in forward if op.name not in _kept_results(forward, blocks)], blocks)
+
+
+def _kept_results(forward: Sequence[Op], blocks: Mapping[str, str]) -> frozenset[str]:
+    """Names of the ops whose results are kept: the first, third, … product of a block, and its attention."""
+    products: dict[str, int] = {}
+    kept: set[str] = set()
+    for op in forward:
+        block = blocks.get(op.layer, "")
+        if isinstance(op.kind, Matmul):
+            products[block] = products.get(block, 0) + 1
+        if isinstance(op.kind, Attention) or (isinstance(op.kind, Matmul) and products[block] % 2):
+            kept.add(op.name)
+    return frozenset(kept)
 
 
 def without_scores(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:

@@ -19,9 +19,10 @@ differ only in these.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from epochcast.describe.graph.language_model import head_weights
 from epochcast.describe.graph.master_weights import rewritten, updated
 from epochcast.describe.graph.op import Gradient, Op, Parameter, Phase
-from epochcast.describe.graph.op_kinds import Copy, Loss, Matmul, Softmax, View
+from epochcast.describe.graph.op_kinds import Copy, Matmul
 from epochcast.describe.graph.tensor import DType, Tensor
 
 
@@ -37,7 +38,7 @@ class _NarrowWalk:
         self.ops, self.narrow = ops, narrow
         self.parameters = {p.name: p for p in parameters}
         self.names = frozenset(self.parameters)
-        self.wide = _before_the_loss(ops)
+        self.wide = head_weights(ops)
         self.copies: dict[str, tuple[Tensor, Tensor]] = {}
         self.new_ops: list[Op] = []
 
@@ -92,21 +93,3 @@ class _NarrowWalk:
             self.new_ops.append(Op(f"{op.name}.quantize", Copy("quantize"), (source,), pair, (), op.phase, op.layer))
         as_stored, transposed = self.copies[tensor.name]
         return replace(transposed if op.gradient is Gradient.WEIGHTS else as_stored, shape=tensor.shape)
-
-
-def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:
-    """Names of weights whose product the loss reads, also through views; without a loss, that of the last product."""
-    source: dict[str, str] = {}
-    product: dict[str, str] = {}
-    names: set[str] = set()
-    for op in ops:
-        if op.phase is not Phase.FORWARD:
-            break
-        if isinstance(op.kind, View):
-            viewed = op.inputs[0].name if op.inputs else ""  # a constant is a view of nothing
-            source |= {t.name: source.get(viewed, viewed) for t in op.outputs if viewed}
-        elif isinstance(op.kind, Matmul) and op.weights:
-            product[op.output.name] = op.weights[0].name
-        elif isinstance(op.kind, Loss) or op.kind == Softmax(log=True):
-            names |= {product.get(source.get(t.name, t.name), "") for t in op.inputs}
-    return frozenset(names - {""} or list(product.values())[-1:])

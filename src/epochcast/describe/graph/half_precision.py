@@ -2,7 +2,8 @@
 
 Such models still compute some things in float32: Hugging Face's root-mean-square norms cast their
 input up and their result down. A builder marks the two places by views, `View(WIDEN)` and `View(NARROW)`: in float32
-they move nothing; here they are casts. What is computed between them stays in float32, gradients too.
+they move nothing; here they are casts. What is computed between them stays in float32, gradients too. Two more marks:
+`View(LIKE)` has the format of its second input, `View(ADAPTED)` that of the adapters that read it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import Copy, View
 from epochcast.describe.graph.tensor import DType, Tensor
 
-WIDEN, NARROW = "widen", "narrow"
+WIDEN, NARROW, LIKE, ADAPTED = "widen", "narrow", "like", "adapted"
 
 
 def stored_as(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
@@ -31,8 +32,9 @@ def stored_as(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
 
     for op in ops:
         mark = op.kind.function if isinstance(op.kind, View) else ""
-        is_marked = mark in (WIDEN, NARROW)
-        widens = mark == WIDEN or (mark != NARROW and any(t.name in wide for t in op.inputs))
+        is_marked = mark in (WIDEN, NARROW, LIKE)
+        deciding = op.inputs[1:] if mark == LIKE else op.inputs
+        widens = mark == WIDEN or (mark != NARROW and any(t.name in wide for t in deciding))
         if is_narrow and widens and op.phase is Phase.FORWARD:
             wide.update(t.name for t in op.outputs)
         inputs, outputs = tuple(map(stored, op.inputs)), tuple(map(stored, op.outputs))

@@ -4,8 +4,10 @@ Tokens are looked up in a table with a row for each word; a causal, masked or se
 one score per row. A classifier of texts or a recommender looks rows up as well, and scores something else.
 """
 
-from epochcast.describe.graph.op import Graph
-from epochcast.describe.graph.op_kinds import Embedding, Matmul
+from collections.abc import Iterable
+
+from epochcast.describe.graph.op import Graph, Op, Phase
+from epochcast.describe.graph.op_kinds import Embedding, Loss, Matmul, Softmax, View
 
 _TOKEN_SIZES = 2  # (samples, positions)
 
@@ -25,3 +27,27 @@ def vocabulary_size(graph: Graph) -> int | None:
 def is_language_model(graph: Graph) -> bool:
     """Whether it reads tokens and scores a vocabulary."""
     return vocabulary_size(graph) is not None
+
+
+def head_weights(ops: Iterable[Op]) -> frozenset[str]:
+    """Names of weights whose product the loss reads, also through views; without a loss, that of the last product."""
+    source: dict[str, str] = {}
+    product: dict[str, str] = {}
+    names: set[str] = set()
+    for op in ops:
+        if op.phase is not Phase.FORWARD:
+            break
+        if isinstance(op.kind, View):
+            viewed = op.inputs[0].name if op.inputs else ""  # a constant is a view of nothing
+            source |= {t.name: source.get(viewed, viewed) for t in op.outputs if viewed}
+        elif isinstance(op.kind, Matmul) and op.weights:
+            product[op.output.name] = op.weights[0].name
+        elif isinstance(op.kind, Loss) or op.kind == Softmax(log=True):
+            names |= {product.get(source.get(t.name, t.name), "") for t in op.inputs}
+    return frozenset(names - {""} or list(product.values())[-1:])
+
+
+def is_head(op: Op, heads: frozenset[str]) -> bool:
+    """Whether it is the product with a head's weight, or with a copy of it."""
+    reads = ({t.name, t.relation.copy_of} & heads for t in (*op.inputs, *op.weights))
+    return isinstance(op.kind, Matmul) and not op.is_gradient and any(reads)

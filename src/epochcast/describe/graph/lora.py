@@ -4,16 +4,18 @@ linear layers.
     y = W x + (α/r) · B A dropout(x)        A (r, in), B (out, r)
 
 Only A and B are trained. Frozen parameters have neither gradients nor optimizer state, and layers before the first
-update have no backward pass. Each update has its own dropout.
+update have no backward pass. Each update has its own dropout, unless that is 0. PEFT casts the input of an update to
+its format (`View(ADAPTED)`) beside a layer that is not quantised.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
+from epochcast.describe.graph.half_precision import ADAPTED
 from epochcast.describe.graph.language_model import vocabulary_size
 from epochcast.describe.graph.op import Graph, Op, Parameter
-from epochcast.describe.graph.op_kinds import Elementwise, Matmul
+from epochcast.describe.graph.op_kinds import Elementwise, Matmul, View
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput
 
@@ -29,7 +31,7 @@ FIRST = "lora_a"
 """The layer that multiplies by A, beside the layer it belongs to."""
 
 
-def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
+def with_lora(graph: Graph, rank: int, targets: Sequence[str] = (), *, has_dropout: bool = True) -> Graph:
     """The graph frozen, with an update beside every linear layer whose last name is in `targets`.
 
     Every target that is given must be the name of a layer; of the default ones a model has those of its family.
@@ -42,7 +44,7 @@ def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
     ops: list[Op] = []
     for op in graph.ops:
         is_target = _is_linear(op) and op.layer.rpartition(".")[2] in target_names
-        ops.extend(_adapted(op, rank, added) if is_target else (op,))
+        ops.extend(_adapted(op, rank, added, has_dropout=has_dropout) if is_target else (op,))
     return replace(graph, ops=tuple(ops), parameters=(*frozen, *added))
 
 
@@ -80,15 +82,18 @@ def _is_linear(op: Op) -> bool:
     return isinstance(op.kind, Matmul) and bool(op.weights) and len(op.weights[0].shape) == 2
 
 
-def _adapted(op: Op, rank: int, added: list[Parameter]) -> Iterator[Op]:
+def _adapted(op: Op, rank: int, added: list[Parameter], *, has_dropout: bool) -> Iterator[Op]:
     """The layer, dropout, A, B, the scale and the sum; the sum has the layer's name."""
     x, y = op.inputs[0], op.output
     base = replace(y, name=f"{y.name}|base")
     pieces = {FIRST: (rank, x.shape[-1]), "lora_b": (y.shape[-1], rank)}
     yield replace(op, outputs=(base,))
-    update = replace(x, name=f"{op.layer}.lora_dropout/out")
-    mask = replace(update, dtype=DType.BOOL, name=f"{update.name}:1")
-    yield Op(update.name, Elementwise("dropout"), (x,), (update, mask), layer=f"{op.layer}.lora_dropout")
+    update = replace(x, name=f"{op.layer}.lora_input")
+    yield Op(update.name, View(ADAPTED), (x,), (update,), layer=op.layer)
+    if has_dropout:
+        source, update = update, replace(x, name=f"{op.layer}.lora_dropout/out")
+        mask = replace(update, dtype=DType.BOOL, name=f"{update.name}:1")
+        yield Op(update.name, Elementwise("dropout"), (source,), (update, mask), layer=f"{op.layer}.lora_dropout")
     for name, shape in pieces.items():
         layer = f"{op.layer}.{name}"
         weight = Parameter(Tensor(shape, DType.FLOAT32, f"{layer}.weight"), True, layer)

@@ -4,7 +4,7 @@ from epochcast.describe.graph.op import Kind
 from epochcast.describe.graph.op_registry import KIND_CLASSES
 from epochcast.describe.graph.ops.attention_op import Attention
 from epochcast.describe.graph.ops.conv_op import Conv
-from epochcast.describe.graph.ops.elements_op import GATHERED, SCATTERED, Copy, Elementwise, Reduce, View
+from epochcast.describe.graph.ops.elements_op import FETCHED, GATHERED, SCATTERED, Copy, Elementwise, Reduce, View
 from epochcast.describe.graph.ops.host_loop_op import HostLoop
 from epochcast.describe.graph.ops.indexing_op import Embedding, Gather, Scatter
 from epochcast.describe.graph.ops.loss_op import Loss
@@ -16,6 +16,7 @@ from epochcast.describe.graph.ops.recurrent_op import Recurrent
 from epochcast.describe.graph.ops.update_op import OptimizerUpdate
 
 __all__ = [
+    "FETCHED",
     "GATHERED",
     "KIND_CLASSES",
     "SCATTERED",

@@ -7,7 +7,7 @@ lists them, else temporaries. `foreach` runs each pass as multi-tensor kernels; 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epochcast.describe.graph.op import Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import Matmul, OptimizerUpdate, Reduce
@@ -199,10 +199,18 @@ def find_optimizer(name: str) -> str:
     return key
 
 
-def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreach") -> tuple[Op, ...]:
-    """The ops that update every trainable parameter once."""
+def update(
+    parameters: Iterable[Parameter], optimizer: str, style: str = "foreach", *, is_apart: bool = False
+) -> tuple[Op, ...]:
+    """The ops that update every trainable parameter once; `is_apart`: one parameter after the other."""
     optimizer = find_optimizer(optimizer)
     trained = tuple(p for p in parameters if p.trainable)
+    if is_apart:
+        return tuple(
+            replace(op, name=f"{op.name}:{parameter.name}")
+            for parameter in trained
+            for op in update([parameter], optimizer, style)
+        )
     rule = OPTIMIZERS[optimizer]
     if not rule.others:
         return tuple(_updated(optimizer, rule, tuple(p.tensor for p in trained), style))
@@ -219,6 +227,8 @@ def _updated(optimizer: str, rule: OptimizerRule, trained: tuple[Tensor, ...], s
         return
     if rule.in_turn:
         style = "loop"
+    elif style == "loop":
+        rule = replace(rule, in_turn=True)  # temporaries of one tensor at a time
     ops = []
     for index, sweep in enumerate(rule.passes):
         kind = OptimizerUpdate(optimizer, sweep.step, style, sweep.flops)

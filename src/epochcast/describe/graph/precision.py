@@ -7,6 +7,7 @@
     fp32_strict             everything in float32
     tf32                    stored in float32, convolutions and products on tensor cores
     amp_fp16, amp_bf16      stored in float32, cast op by op (`autocast`)
+    amp_fp16_half, …        the same with weights loaded in half; adapters (LoRA) stay in float32, as PEFT keeps them
     fp16, bf16, fp64        everything stored in it, the optimizer's state too (`half`)
     fp16_deepspeed, …       parameters, activations and gradients stored in it, the update in float32 (`master`)
     fp16_master, …          the same, gradients are added up in float32, as Megatron-LM and nanotron train
@@ -68,7 +69,7 @@ class Precision:
 
     @property
     def is_autocast(self) -> bool:
-        """Stored in float32 and cast op by op."""
+        """Cast op by op."""
         return self.method is Method.AUTOCAST
 
     @property
@@ -109,11 +110,12 @@ def precision_with(name: str, weights: str | None = None) -> Precision:
     if weights is None:
         return precision
     wanted = find_weights(weights)
-    choices = {
-        other.weights.name: other
+    alike = [
+        other
         for other in PRECISIONS.values()
         if (other.products, other.on_tensor_cores) == (precision.products, precision.on_tensor_cores)
-    }
+    ]
+    choices = {other.weights.name: other for other in sorted(alike, key=lambda other: other.method is precision.method)}
     if precision.is_single:
         choices |= {other.weights.name: other for other in PRECISIONS.values() if _is_half(other)}
     choices[precision.weights.name] = precision
@@ -139,6 +141,8 @@ PRECISIONS: Mapping[str, Precision] = {
         Precision(SINGLE_ROUNDED, on_tensor_cores=True),
         Precision("amp_fp16", DType.FLOAT16, Method.AUTOCAST),
         Precision("amp_bf16", DType.BFLOAT16, Method.AUTOCAST),
+        Precision("amp_fp16_half", DType.FLOAT16, Method.AUTOCAST, weights=WEIGHTS["fp16"]),
+        Precision("amp_bf16_half", DType.BFLOAT16, Method.AUTOCAST, weights=WEIGHTS["bf16"]),
         Precision("fp16", DType.FLOAT16, Method.STORED, weights=WEIGHTS["fp16"]),
         Precision("bf16", DType.BFLOAT16, Method.STORED, weights=WEIGHTS["bf16"]),
         Precision("fp64", DType.FLOAT64, Method.STORED, weights=WEIGHTS["fp64"]),
@@ -151,6 +155,8 @@ PRECISIONS: Mapping[str, Precision] = {
         Precision("nvfp4", DType.FLOAT4, Method.QUANTISED, weights=WEIGHTS["bf16+master+fp32grad"]),
     )
 }
+OF_HALF_WEIGHTS = {"amp_fp16_half": "amp_fp16", "amp_bf16_half": "amp_bf16"}
+"""Autocast with weights in half, by the autocast that it is."""
 ALIASES = {
     "amp": "amp_fp16",
     "mixed": "amp_fp16",

@@ -5,14 +5,26 @@ from dataclasses import dataclass, replace
 
 from epochcast.describe.graph.compilers import EAGER, find_compiler
 from epochcast.describe.graph.optimizer import find_optimizer
-from epochcast.describe.graph.precision import PRECISIONS, SINGLE, SINGLE_STRICT, Precision, find_precision
+from epochcast.describe.graph.precision import (
+    OF_HALF_WEIGHTS,
+    PRECISIONS,
+    SINGLE,
+    SINGLE_STRICT,
+    Method,
+    Precision,
+    find_precision,
+)
+from epochcast.describe.graph.quantised_base import BASES, NOT_QUANTISED, find_base
 from epochcast.errors import BadInput, UnknownName
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
-SELECTIVE = "selective"
+SELECTIVE, OPERATORS = "selective", "operators"
 ATTENTIONS = ("sdpa", "flash", "fused_softmax", "eager")
+LORA_DROPOUT = 0.05
+"""As in most published recipes (QLoRA's for 33B and 65B, LitGPT's); the default of PEFT is 0."""
 OFFLOADS = ("none", "optimizer", "parameters")
+_LABELS = {SINGLE_STRICT: SINGLE, **OF_HALF_WEIGHTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +35,22 @@ class Recipe:
     network alone. `freeze` are glob patterns of parameters that are not trained. `attention` sdpa takes PyTorch's own
     fused kernel and writes capped scores to memory, flash fuses these too. fused_softmax writes the scores and, by one
     kernel that scales and masks them, the softmax; eager writes after every step. `accumulate` steps of forward and
-    backward share one update. `checkpointing` runs every block's forward pass again in backward instead
-    of keeping its activations; selective does so with the scores of attention alone.
+    backward share one update. `checkpointing` runs every block's forward pass again in backward instead of keeping its
+    activations; selective does so with the scores of attention alone, operators with all but attention and every second
+    product. `offload_activations` keeps what is saved in the host's memory.
+
+    `loss_chunks`: head and loss run on so many parts of the tokens in turn. `update_in_backward`: every parameter is
+    updated as soon as its gradient is finished. `ema`: a moving average of the weights is kept. `padding_mask`: fused
+    attention reads a mask.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
-    last name is in `lora_targets` (by default the projections of attention). `four_bit` keeps the frozen weights of
-    linear layers in four bits.
+    last name is in `lora_targets` (by default the projections of attention). `quantize` is the format that
+    the frozen weights of linear layers are kept in (`quantised_base`).
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
     sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
-    tensor parallel ranks cut along the tokens what they do not split.
+    tensor parallel ranks cut along the tokens what they do not split; `keep_gathered`: what they gather stays for the
+    backward pass.
 
     `offload` says what lies in the host's memory: the optimizer's state, or the parameters too.
 
@@ -52,11 +70,18 @@ class Recipe:
     checkpointing: bool | str = False
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
-    four_bit: bool = False
+    lora_dropout: float = LORA_DROPOUT
+    quantize: str = NOT_QUANTISED
     uneven: float = 0.0
     compile: str = EAGER
     sequence_parallel: bool = False
+    keep_gathered: bool = False
     offload: str = OFFLOADS[0]
+    offload_activations: bool = False
+    loss_chunks: int = 1
+    update_in_backward: bool = False
+    ema: bool = False
+    padding_mask: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -67,13 +92,15 @@ class Recipe:
             raise BadInput(f"`uneven` must be a fraction, at least 0 and below 1, got {self.uneven}")
         if self.lora < 0 or (self.lora_targets and not self.lora):
             raise BadInput(f"`lora` must be a rank of at least 1, got {self.lora}")
-        if self.four_bit and not (self.lora or self.freeze):
-            raise BadInput("`four_bit` needs frozen weights: give a rank (`lora`) or parameters to freeze (`freeze`)")
+        object.__setattr__(self, "quantize", find_base(self.quantize))
+        if self.quantize != NOT_QUANTISED and not (self.lora or self.freeze):
+            raise BadInput("a quantised base is frozen: give a rank (`lora`) or parameters to freeze (`freeze`)")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
         object.__setattr__(self, "compile", find_compiler(self.compile))
-        if isinstance(self.checkpointing, str) and self.checkpointing != SELECTIVE:
-            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE])
+        if isinstance(self.checkpointing, str) and self.checkpointing not in (SELECTIVE, OPERATORS):
+            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE, OPERATORS])
+        self._check_memory_options()
         for option, value, choices in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ATTENTIONS),
@@ -83,6 +110,16 @@ class Recipe:
             if value not in choices:
                 raise UnknownName(option, value, choices)
 
+    def _check_memory_options(self) -> None:
+        if self.loss_chunks < 1:
+            raise BadInput(f"`loss_chunks` must be at least 1, got {self.loss_chunks}")
+        if not self.update_in_backward:
+            return
+        if self.accumulate > 1:
+            raise BadInput("`update_in_backward` frees gradients at once: they cannot be accumulated")
+        if self.precision_rules.method in (Method.MASTERED, Method.QUANTISED):
+            raise BadInput(f"`update_in_backward` is not modelled in {self.precision}, which updates master weights")
+
     @property
     def precision_rules(self) -> Precision:
         """The precision by its name."""
@@ -90,8 +127,20 @@ class Recipe:
 
     @property
     def precision_label(self) -> str:
-        """The name that tables of measured steps list it by: fp32 of a device without TF32 is fp32."""
-        return SINGLE if self.precision == SINGLE_STRICT else self.precision
+        """The name that tables of measured steps list it by: fp32 of a device without TF32 is fp32,
+        and autocast is autocast however weights are stored."""
+        return _LABELS.get(self.precision, self.precision)
+
+    @property
+    def base_bits(self) -> int | None:
+        """Bits of a value of the frozen base; None where it is not quantised."""
+        return BASES[self.quantize].bits if self.quantize in BASES else None
+
+    @property
+    def widens_rest(self) -> bool:
+        """Whether what is not quantised of a base becomes float32, whatever it is loaded in."""
+        is_single = self.precision_rules.weights.name == SINGLE
+        return is_single and self.quantize in BASES and BASES[self.quantize].casts_rest
 
     @property
     def is_compiled(self) -> bool:
@@ -106,7 +155,7 @@ class Recipe:
         """The same recipe without checkpointing, and with everything trained: each holds at least as much."""
         if self.checkpointing:
             yield replace(self, checkpointing=False)
-        if self.freeze and (self.lora or not self.four_bit):
+        if self.freeze and (self.lora or self.quantize == NOT_QUANTISED):
             yield replace(self, freeze=())
 
     def at(self, batch: int) -> "Recipe":

@@ -1,18 +1,22 @@
 """From a forward graph to what one step executes: loss, backward, update, in the precision of the recipe."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from epochcast.describe.graph.activation_offload import with_offloaded_activations
 from epochcast.describe.graph.autocast import with_precision
 from epochcast.describe.graph.backward import backward
-from epochcast.describe.graph.checkpointing import checkpointed, without_scores
-from epochcast.describe.graph.four_bit import with_four_bits
+from epochcast.describe.graph.checkpointing import checkpointed, operators_checkpointed, without_scores
+from epochcast.describe.graph.chunked_loss import with_chunked_loss
+from epochcast.describe.graph.early_update import updated_in_backward, with_average
 from epochcast.describe.graph.lora import with_lora
 from epochcast.describe.graph.older_frameworks import eager_attention
 from epochcast.describe.graph.op import Graph, Op, Parameter
 from epochcast.describe.graph.op_kinds import Loss, Softmax
 from epochcast.describe.graph.optimizer import update
-from epochcast.describe.graph.recipe import SELECTIVE, Recipe
+from epochcast.describe.graph.padding_mask import with_padding_mask
+from epochcast.describe.graph.quantised_base import BASES, NOT_QUANTISED, with_quantised_base
+from epochcast.describe.graph.recipe import OPERATORS, SELECTIVE, Recipe
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import UnknownName
 
@@ -39,44 +43,67 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
             fuses_softmax=recipe.attention == "fused_softmax",
         )
         graph = replace(graph, ops=ops)
+    if recipe.padding_mask and recipe.attention == "sdpa":
+        graph = with_padding_mask(graph)
     if recipe.mode == "forward":
         return graph.ops
     if recipe.with_loss:
         graph = with_loss(graph)
     ops = (*graph.ops, *backward(graph))
-    return (
-        (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style)) if recipe.mode == "training" else ops
-    )
+    return (*ops, *_updates(graph.parameters, recipe)) if recipe.mode == "training" else ops
+
+
+def _updates(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
+    return update(parameters, recipe.optimizer, recipe.update_style, is_apart=recipe.update_in_backward)
 
 
 def as_recipe_runs(ops: tuple[Op, ...], graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     """Float32 ops rewritten to the recipe's precision, with checkpointing where it asks for that."""
-    ops = as_recipe_stores(ops, adapted(graph, recipe).parameters, recipe)
-    return as_recipe_keeps(ops, graph.name, recipe)
+    parameters = adapted(graph, recipe).parameters
+    return as_recipe_keeps(as_recipe_stores(ops, parameters, recipe), parameters, graph.name, recipe)
 
 
-def as_recipe_keeps(ops: tuple[Op, ...], name: str, recipe: Recipe) -> tuple[Op, ...]:
-    """The same with what checkpointing runs again."""
-    if not recipe.checkpointing or recipe.mode == "forward":
+def as_recipe_keeps(
+    ops: tuple[Op, ...], parameters: tuple[Parameter, ...], name: str, recipe: Recipe
+) -> tuple[Op, ...]:
+    """The same with what the recipe computes again, in parts, earlier or elsewhere, so that it holds less at once."""
+    if recipe.mode == "forward":
         return ops
-    return without_scores(ops, name) if recipe.checkpointing == SELECTIVE else checkpointed(ops, name)
+    if recipe.loss_chunks > 1:
+        ops = with_chunked_loss(ops, recipe.loss_chunks, name)
+    if recipe.checkpointing:
+        ops = _CHECKPOINTED[recipe.checkpointing](ops, name)
+    if recipe.offload_activations:
+        ops = with_offloaded_activations(ops, parameters)
+    if recipe.mode == "training" and recipe.update_in_backward:
+        ops = updated_in_backward(ops, parameters)
+    return with_average(ops, parameters) if recipe.ema and recipe.mode == "training" else ops
+
+
+_CHECKPOINTED: Mapping[bool | str, Callable[[Sequence[Op], str], tuple[Op, ...]]] = {
+    True: checkpointed,
+    SELECTIVE: without_scores,
+    OPERATORS: operators_checkpointed,
+}
 
 
 def adapted(graph: Graph, recipe: Recipe) -> Graph:
     """The graph with LoRA's updates added and the parameters frozen that the recipe freezes."""
     if recipe.lora:
-        graph = with_lora(graph, recipe.lora, recipe.lora_targets)
+        graph = with_lora(graph, recipe.lora, recipe.lora_targets, has_dropout=recipe.lora_dropout > 0)
     return graph.frozen(recipe.freeze) if recipe.freeze else graph
 
 
 def as_recipe_stores(
     ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe, *, is_stored: bool = False
 ) -> tuple[Op, ...]:
-    """Float32 ops as the recipe stores them: frozen weights in four bits, all others in its precision, which ops have
+    """Float32 ops as the recipe stores them: frozen weights quantised, all others in its precision, which ops have
     already where `is_stored`.
     """
-    ops = with_four_bits(ops, parameters) if recipe.four_bit else ops
-    return with_precision(ops, parameters, recipe.precision_rules, is_stored=is_stored)
+    rules = recipe.precision_rules
+    if recipe.quantize != NOT_QUANTISED:
+        ops = with_quantised_base(ops, parameters, BASES[recipe.quantize], rules.products)
+    return with_precision(ops, parameters, rules, is_stored=is_stored, has_adapters=bool(recipe.lora))
 
 
 def with_loss(graph: Graph) -> Graph:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from epochcast.describe.graph.four_bit import EIGHT, FOUR
+from epochcast.describe.graph.quantised_base import EIGHT, FOUR
 from epochcast.measure.tables.row_names import listed, row_names
 
 _QUANTISED = re.compile(r"(?:\bbase )?\bquant=(?P<kind>[\w.\-]+)(?:\s*\((?P<library>[^)]*)\))?", re.IGNORECASE)
@@ -25,6 +25,7 @@ _FORMAT = re.compile(
 )
 _SHORT: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _HALF = ("fp16", "bf16")
+_GROUPED = ("gptq", "awq")
 _BITSANDBYTES = ("bnb", "bitsandbytes", "nf4", "qlora")
 
 
@@ -36,9 +37,16 @@ class Quantisation:
     words: str
 
     @property
-    def is_bitsandbytes(self) -> bool:
-        """Four bits as a job keeps them."""
-        return self.bits == FOUR and any(name in self.words.casefold() for name in _BITSANDBYTES)
+    def base(self) -> str | None:
+        """The format by our name; None for one that nobody here knows."""
+        words = self.words.casefold()
+        if self.bits == FOUR and any(name in words for name in _GROUPED):
+            return next(name for name in _GROUPED if name in words)
+        if not any(name in words for name in _BITSANDBYTES):
+            return None
+        if self.bits == EIGHT:
+            return "int8"
+        return ("nf4-dq" if words.endswith("dq") else "nf4") if self.bits == FOUR else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +96,4 @@ def _base(words: str) -> tuple[str, str | None]:
         return f"amp_{name}", f"{name}+master"
     if name in _HALF and (match["amp"] or how in ("mixed", "amp", "o1")):
         return f"amp_{name}", None
-    return ("fp32" if how == "o0" else name), None
+    return ("fp32" if how == "o0" else name), name if name in _HALF and how == "true" else None

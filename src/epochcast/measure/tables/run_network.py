@@ -37,6 +37,7 @@ from epochcast.measure.tables.row_errors import (
     UnknownSampleLength,
 )
 from epochcast.measure.tables.row_names import is_per_gpu, is_trainer, named_task, named_unit, row_names
+from epochcast.predict.forecast.lengths import BUCKETED, PADDED
 from epochcast.units import parse_shape, parse_uneven
 
 Shape = tuple[int, ...]
@@ -207,6 +208,18 @@ def longest_sample(row: Row) -> int | None:
     match = re.match(r"(?:seq ?<= ?|max )(\d+)\b", words)
     is_only = match is not None and read_size(words) is None and count(row, "sequence_length") is None
     return int(match[1]) if match is not None and is_only else None
+
+
+def length_distribution(row: Row) -> str | None:
+    """Mean and maximum of texts as a job takes them, from "seq<=768 (mean 210)" or "mean 210, max 768"; None where a
+    row does not have both.
+    """
+    words = text(row, "input_shape").casefold()
+    mean, most = re.search(r"\bmean (\d+)\b", words), re.search(r"(?:seq ?<= ?|\bmax )(\d+)\b", words)
+    if mean is None or most is None or int(mean[1]) > int(most[1]):
+        return None
+    way = BUCKETED if "bucketed by length" in text(row, "note").casefold() else PADDED
+    return f"mean={mean[1]},max={most[1]},{way}"
 
 
 def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:

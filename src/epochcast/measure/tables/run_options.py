@@ -3,19 +3,23 @@ parallel ranks share what they do not split, and the software around the step: i
 
     recompute = full                     every block runs again                          checkpointing = "full"
     recompute = selective                attention alone (Korthikanti et al. 2023)       checkpointing = "selective"
+    recompute = selective (per op)       all but attention and every second product      checkpointing = "operators"
     note: TP with sequence parallel      norms and dropout are split over tokens         sequence_parallel
 """
 
+import re
 from typing import Any
 
 from epochcast.describe.graph.compilers import EAGER, find_compiler
-from epochcast.describe.graph.recipe import SELECTIVE
+from epochcast.describe.graph.recipe import OPERATORS, SELECTIVE
 from epochcast.measure.tables.cells import Row, count, text
 from epochcast.measure.tables.row_names import compiles, is_trainer, listed
 from epochcast.predict.cost.hosts import hooks
 
 SUBMISSION = "mixed (submission-specific)"
 """The precision of rows derived from submissions to MLPerf, which fuse by hand whatever can be fused."""
+_PER_OPERATOR = re.compile(r"per.?op|\bop\b|operator")
+_EMPTIED = re.compile(r"cache emptied every (\d+) steps")
 _YES, _NO = ("true", "1", "yes"), ("", "false", "0", "no", "nan")
 
 
@@ -26,7 +30,10 @@ def run_options(row: Row, framework: str) -> dict[str, Any]:
     if recompute.startswith("full"):
         options["checkpointing"] = "full"
     elif recompute.startswith(SELECTIVE):
-        options["checkpointing"] = SELECTIVE
+        options["checkpointing"] = OPERATORS if _PER_OPERATOR.search(recompute) else SELECTIVE
+    emptied = _EMPTIED.search(text(row, "note").casefold())
+    if emptied is not None:
+        options["empty_cache_steps"] = int(emptied[1])
     if (count(row, "tp") or 1) > 1:
         options["sequence_parallel"] = _is_sequence_parallel(row)
     return options

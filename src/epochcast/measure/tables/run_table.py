@@ -32,6 +32,7 @@ from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
     family_of,
+    length_distribution,
     longest_sample,
     model_names,
     named_network,
@@ -220,12 +221,15 @@ def _job(
     framework = _framework(row)
     version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
     attention, update_style = _eras(row, version, optimizer)
+    is_of_texts = network.input_shape is not None and len(network.input_shape) == 1
+    lengths = length_distribution(row) if is_of_texts else None
     mode = text(row, "mode") or "training"
     if mode == "training" and optimizer.name == "none":
         mode = "forward_backward"
     return Job(
         network.reference or text(row, "model"),
-        input_shape=network.input_shape,
+        input_shape=None if lengths else network.input_shape,
+        lengths=lengths,
         aux=network.aux,
         batch=batch,
         optimizer=optimizer.name,
@@ -271,15 +275,19 @@ def _precision(row: Row, device: Device, script: RunScript | None) -> NamedPreci
         return NamedPrecision("amp_fp16" if is_half else "amp_bf16")
     precision = named_precision(text(row, "source"), words)
     if is_trainer("master_weights", text(row, "framework")):
-        precision = replace(precision, name=_mastered(precision.name), weights=None)
+        precision = replace(precision, name=_mastered(precision.name, text(row, "framework")), weights=None)
     if precision.name == "tf32" and "tf32" not in device.peak_flops_per_second:
         return replace(precision, name="fp32")  # where the device has no such cores, the framework's tf32 is plain fp32
     return precision
 
 
-def _mastered(name: str) -> str:
-    """Half with a copy in float32 for the update, where there is such a precision: what a trainer calls mixed."""
+def _mastered(name: str, framework: str) -> str:
+    """Half with a copy in float32 for the update, where there is such a precision: what a trainer calls mixed.
+    DeepSpeed adds gradients up in float32 in bf16 (BF16_Optimizer) and leaves them in half in fp16.
+    """
     half = name.removeprefix("amp_")
+    if half == "fp16" and is_trainer("half_gradients", framework):
+        return "fp16_deepspeed"
     return f"{half}_master" if f"{half}_master" in PRECISIONS else name
 
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from epochcast.base.caching import remembered
 from epochcast.describe.capture.resolve import find_model
-from epochcast.describe.graph.four_bit import FOUR
 from epochcast.describe.graph.lora import ALL_LINEAR, DEFAULT_TARGETS, linear_names
+from epochcast.describe.graph.quantised_base import FOUR, NOT_QUANTISED
 from epochcast.measure.tables.cells import Row, count, text
 from epochcast.measure.tables.precision_words import Quantisation
 from epochcast.measure.tables.row_names import row_names
@@ -49,6 +49,7 @@ _SAME_LAYERS: Mapping[str, Sequence[str]] = {
     "down_proj": ("down", "dense_4h_to_h"),
 }
 """Names of a layer in networks of other families, or of the fused layer that it is a part of."""
+_UNKNOWN = {"nf4": "4 bits of bitsandbytes"}
 _DIFFUSION_TARGETS = ("to_q", "to_k", "to_v", "0")
 
 
@@ -83,8 +84,8 @@ def run_tuning(row: Row, network: NamedNetwork, quantisation: Quantisation | Non
         is_packed = quantisation is not None and quantisation.bits == FOUR and not usual
         targets = (ALL_LINEAR,) if is_packed else _usual_targets(linear)
         notes.append(f"the layers of LoRA are not given: {'all linear ones' if is_packed else 'attention'} is assumed")
-    four_bit = quantisation is not None and quantisation.bits == FOUR
-    return RunTuning({"lora": rank, "lora_targets": targets, "four_bit": four_bit}, tuple(notes))
+    base = _nearest_base(quantisation)
+    return RunTuning({"lora": rank, "lora_targets": targets, "quantize": base}, tuple(notes))
 
 
 def _adapter_note(row: Row) -> list[str]:
@@ -93,10 +94,17 @@ def _adapter_note(row: Row) -> list[str]:
 
 
 def _base_note(quantisation: Quantisation | None) -> list[str]:
-    if quantisation is None or quantisation.is_bitsandbytes:
+    if quantisation is None or quantisation.base is not None:
         return []
-    nearest = "4 bits of bitsandbytes" if quantisation.bits == FOUR else "not quantised"
-    return [f"a base quantised as {quantisation.words} is answered as {nearest}"]
+    nearest = _nearest_base(quantisation)
+    return [f"a base quantised as {quantisation.words} is answered as {_UNKNOWN.get(nearest, 'not quantised')}"]
+
+
+def _nearest_base(quantisation: Quantisation | None) -> str:
+    """The format as a job takes it: four bits of others are those of bitsandbytes."""
+    if quantisation is None:
+        return NOT_QUANTISED
+    return quantisation.base or ("nf4" if quantisation.bits == FOUR else NOT_QUANTISED)
 
 
 def _stated_rank(row: Row) -> int | None:

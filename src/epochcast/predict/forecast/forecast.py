@@ -85,12 +85,14 @@ class Forecast(Displayed, Framed, Record):
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
+    quantize: str = "none"
     dataset: str | None = None
     fed: str | None = None
     samples: int | None = None
     epochs: float = 1
     tokens_per_sample: float | None = None
     sequence_length: int | None = None
+    longest_sequence: int | None = None
     steps_per_epoch: int | None = None
     step_parts: StepParts | None = None
     bubble_seconds: float = 0.0
@@ -219,7 +221,8 @@ class Forecast(Displayed, Framed, Record):
 
 
 SETUP = (
-    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "attention", "compile"),
+    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "quantize", "attention"),
+    "compile",
     "assumed",
 )
 """Keys that decide the numbers beside model and place; the answers of other verbs have them, too."""

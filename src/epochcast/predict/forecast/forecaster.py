@@ -10,6 +10,7 @@ from epochcast.describe.capture.model import COMPILED_NOTE, BuiltModel, Model
 from epochcast.describe.capture.model_fingerprint import fingerprint
 from epochcast.describe.graph.lora import adapted_layers
 from epochcast.describe.graph.precision import SINGLE
+from epochcast.describe.graph.quantised_base import FOUR
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput, InvalidLayout
 from epochcast.hardware.default_network import usual_network
@@ -124,13 +125,15 @@ def forecast_job(
         channels_last=bool(setting_of(job, placement.device).channels_last) and data.fed in (IMAGE, VIDEO),
         lora=job.lora,
         lora_targets=adapted_layers(trace.parameters),
-        four_bit=job.four_bit,
+        four_bit=trace.recipe.base_bits == FOUR,
+        quantize=trace.recipe.quantize,
         dataset=job.dataset,
         fed=data.fed,
         samples=data.samples,
         epochs=data.epochs,
         tokens_per_sample=data.tokens_per_sample,
         sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
+        longest_sequence=None if job.length_distribution is None else job.length_distribution.most,
         steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
         step_parts=replace(step.parts, bubble=0.0),
         bubble_seconds=step.parts.bubble,

@@ -36,6 +36,8 @@ AUTO = "auto"
 ATTENTIONS = (AUTO, "flash", "fused_softmax", "eager")
 PLAIN: Mapping[str, str] = {"precision": "fp32", "optimizer": "sgd"}
 """What `auto` means for networks that are no language models: what a script that says nothing does."""
+# The PyTorch that came out when bitsandbytes stopped keeping the inputs of its products (July 2024).
+_KEPT_INPUTS_UNTIL = (2, 4)
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
@@ -109,8 +111,9 @@ class Job(Record):
     )
     weights: str | None = _recipe(
         None,
-        "Storage of the weights: fp32 (PyTorch AMP), bf16 (pure), bf16+master (DeepSpeed), bf16+master+fp32grad "
-        "(Megatron-LM), or the same with fp16 [default: follows the precision].",
+        "Storage of the weights: fp32 (PyTorch AMP), bf16 (pure; with amp: loaded in bf16, adapters in fp32), "
+        "bf16+master (DeepSpeed), bf16+master+fp32grad (Megatron-LM), or the same with fp16 [default: follows the "
+        "precision].",
         example="'bf16+master'",
     )
     optimizer: str = _recipe(
@@ -133,11 +136,21 @@ class Job(Record):
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
     checkpointing: bool | str = _recipe(
         False,
-        "Activation checkpointing: full (recompute every block), selective (recompute attention scores) or none.",
-        words={"full": True, "selective": "selective", "none": False},
+        "Activation checkpointing: full (recompute every block), operators (keep attention and every second product, "
+        "as torchtitan), selective (recompute attention scores, as Megatron-LM) or none.",
+        words={"full": True, "operators": "operators", "selective": "selective", "none": False},
+    )
+    offload_activations: bool = _recipe(False, "Keep saved activations in host memory between forward and backward.")
+    loss_chunks: int = _recipe(
+        1, "Compute head and cross entropy in so many chunks of tokens (Liger, torchtune).", least=1, most=4096
     )
     sequence_parallel: bool = _recipe(
         False, "With tensor parallelism, shard norm and dropout activations along the sequence."
+    )
+    keep_gathered: bool = _recipe(
+        False,
+        "With sequence_parallel, keep gathered activations for backward (torchtitan, nanotron) instead of gathering "
+        "them again (Megatron-LM).",
     )
     attention: str = _recipe(
         "auto",
@@ -145,8 +158,17 @@ class Job(Record):
         "Megatron-LM before flash attention), eager (scores in memory after every step), or auto: before PyTorch 2.0 "
         "fused_softmax for decoder: models and eager for others; eager in TensorFlow and for capped scores (Gemma 2).",
     )
+    padding_mask: bool = _recipe(
+        False, "Batches are padded: fused attention reads a mask, a bias per layer that backward keeps."
+    )
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
-    update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")
+    update_style: str = _recipe(
+        "foreach", "foreach, fused or loop (a kernel per tensor, temporaries of one tensor at a time)."
+    )
+    update_in_backward: bool = _recipe(
+        False, "Update each parameter as soon as its gradient is ready, and free the gradient (one GPU)."
+    )
+    ema: bool = _recipe(False, "Keep a moving average of the trained weights on the GPU.")
     compile: str = _recipe(
         "none",
         "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything "
@@ -157,6 +179,9 @@ class Job(Record):
         "Keep in host memory: optimizer (state, updated by the CPU) or parameters (and the optimizer state); for "
         "zero1, zero2, zero3 or one GPU.",
     )
+    empty_cache_steps: int | None = _recipe(
+        None, "Steps between calls of torch.cuda.empty_cache; matters where lengths vary [default: never].", least=1
+    )
     keep_gradients: bool = _recipe(False, "Zero gradients between steps instead of freeing them.")
     lora: int = _recipe(0, "LoRA rank: train low-rank adapters, freeze the network.", least=0)
     lora_targets: tuple[str, ...] = _recipe(
@@ -165,7 +190,17 @@ class Job(Record):
         flag="--lora-target",
         example="['q_proj']",
     )
-    four_bit: bool = _recipe(False, "Store frozen weights in 4 bits (QLoRA).")
+    lora_dropout: float = _recipe(0.05, "Dropout of the LoRA adapters (fraction); 0 keeps no masks.", least=0, most=1)
+    four_bit: bool = _recipe(
+        False,
+        "QLoRA as PEFT runs it: frozen linear layers in 4 bits (bitsandbytes NF4), everything else in fp32 under "
+        "autocast; `weights` bf16 keeps the rest in bf16.",
+    )
+    eight_bit: bool = _recipe(False, "The same with frozen linear layers in 8 bits (LLM.int8()).")
+    quantize: str = _recipe(
+        "none",
+        "Format of a frozen base: nf4 (as --four-bit), nf4-dq (double quantisation), int8 (as --eight-bit), gptq, awq.",
+    )
     with_loss: bool = _recipe(True, "Include the loss in the step.", flag=None)
     dataset: str | None = _data(
         None, "A name from `epochcast datasets`: sets the samples, or for a text corpus the tokens."
@@ -190,8 +225,8 @@ class Job(Record):
     )
     lengths: str | None = _data(
         None,
-        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), packed or full; or "
-        "file=lengths.txt or quantiles=12/60/512 instead of mean.",
+        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), bucketed (by length), "
+        "packed or full; or file=lengths.txt or quantiles=12/60/512 instead of mean.",
     )
     epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
     validation_samples: int | None = _data(
@@ -299,19 +334,24 @@ class Job(Record):
         A precision or optimizer of `auto` is what most networks take; `defaults.settled` knows better.
         """
         from epochcast.describe.graph.compilers import COMPILERS, find_compiler
-        from epochcast.describe.graph.precision import precision_with
+        from epochcast.describe.graph.quantised_base import joined_base, precision_of_base
         from epochcast.describe.graph.recipe import Recipe
         from epochcast.predict.forecast.attention_kernels import chosen_attention
         from epochcast.predict.forecast.single_precision import run_precision
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
         precision = PLAIN["precision"] if self.precision == AUTO else self.precision
-        own["precision"] = run_precision(precision_with(precision, self.weights).name, self, device)
+        is_old = self.framework_numbers is not None and self.framework_numbers < _KEPT_INPUTS_UNTIL
+        own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit, is_old=is_old)
+        base_precision = precision_of_base(precision, self.weights, own["quantize"])
+        own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer
         own["attention"] = chosen_attention(self, device)
+        if self.update_in_backward and self.update_style == "foreach":
+            own["update_style"] = "loop"
         compiler = COMPILERS.get(find_compiler(self.compile))
         if compiler is not None:
-            own["update_style"] = compiler.update_style(self.update_style)
+            own["update_style"] = compiler.update_style(own["update_style"])
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property

@@ -7,6 +7,8 @@ import numpy as np
 
 from epochcast.base.notes import Importance, Note
 from epochcast.describe.graph.math_modes import OP_MATHS
+from epochcast.describe.graph.op_kinds import Attention
+from epochcast.describe.graph.recipe import SELECTIVE
 from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.op_bounds import as_run
@@ -49,6 +51,9 @@ def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast)
             "the forecast for fp32. A larger batch gains.",
             NOT_AS_ASKED,
         )
+    if trace.recipe.checkpointing == SELECTIVE and any(isinstance(op.kind, Attention) for op in trace.template.base):
+        text = "`checkpointing` selective recomputes stored attention scores, and fused attention stores none: it "
+        yield Note(f"{text}changes nothing here. Use `operators` or `full`.", NOT_AS_ASKED)
     yield from _loader_doubts(job, placement, trace, step)
     is_unknown = placement.host is None and placement.device.launch_seconds is None
     if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:

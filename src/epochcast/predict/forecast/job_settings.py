@@ -156,15 +156,16 @@ class _Filling:
                 self.settings.pop(name, None)
 
     def _settle_adapter(self) -> None:
-        """Layers of adapters need a rank; weights in four bits are frozen, with an adapter beside them."""
-        if not self._value("lora"):
-            self.settings.pop("lora_targets", None)
-            if "four_bit" in self.settings and not self._value("freeze"):
-                setting, source = self.settings.pop("four_bit")
-                place = f"{source.name}, {setting.key}"
-                self.notes.append(
-                    f"{place}: weights in four bits are not trained, and no adapter was read; give `lora`"
-                )
+        """Layers of adapters need a rank; quantised weights are frozen, with an adapter beside them."""
+        if self._value("lora"):
+            return
+        for name in ("lora_targets", "lora_dropout"):
+            self.settings.pop(name, None)
+        quantised = [name for name in ("four_bit", "eight_bit", "quantize") if name in self.settings]
+        if quantised and not self._value("freeze"):
+            (setting, source), *_ = [self.settings.pop(name) for name in quantised]
+            place = f"{source.name}, {setting.key}"
+            self.notes.append(f"{place}: quantised weights are not trained, and no adapter was read; give `lora`")
 
     def _settle_text_length(self) -> None:
         """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""

@@ -1,6 +1,7 @@
 """Texts of different lengths: how long the sequences of a step are, how many of them there are.
 
     mean=180,max=512,padded     every batch is padded to the longest text in it
+    mean=180,max=512,bucketed   the same, and the texts of a batch are about as long (`group_by_length`)
     mean=180,max=512,packed     texts are joined into sequences of the maximum; samples · mean ÷ max of them
     mean=180,max=512,full       every text is padded to the maximum
     quantiles=12/60/120/240/512,padded      lengths at even steps from the shortest (0 %) to the longest (100 %)
@@ -13,7 +14,8 @@ texts has the distribution function Fⁿ, so that
     E[longest of n] = ∫₀¹ Q(u^(1/n)) du,    Q the quantile function,
 
 and a padded step is computed at that length, rounded up. Time grows a little faster than the length (attention), which
-is left aside. The memory of a job is that of a batch that holds the longest text: sooner or later one comes.
+is left aside. The memory of a job is that of a batch that holds the longest text: sooner or later one comes, behind
+others whose blocks the allocator keeps (`batches`).
 """
 
 from dataclasses import dataclass
@@ -28,8 +30,13 @@ from epochcast.base.notes import Note
 from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_count
 
-PADDED, PACKED, FULL = "padded", "packed", "full"
-WAYS = (PADDED, PACKED, FULL)
+PADDED, BUCKETED, PACKED, FULL = "padded", "bucketed", "packed", "full"
+WAYS = (PADDED, BUCKETED, PACKED, FULL)
+VARIED = (PADDED, BUCKETED)
+"""Ways in which batches have different lengths."""
+BATCHES, STRIDE = 16, 7
+"""Batches that are replayed before the longest and behind it, at even steps of the distribution, in an order that jumps
+(every seventh of sixteen)."""
 LONGEST = 10**8
 """Longer texts are not fed to networks at once."""
 MOST_BYTES = 100_000_000
@@ -78,22 +85,35 @@ class Lengths:
         """Tokens of every sequence in a batch of `samples`, padding included, and by which fraction (one standard
         deviation) that differs from batch to batch.
         """
-        if self.way != PADDED:
+        if self.way not in VARIED:
             return self.most, 0.0
-        even_steps = (np.arange(_STEPS) + 0.5) / _STEPS
-        longest = self._quantile(even_steps ** (1 / samples))
+        longest = self._longest(_STEPS, samples)
         mean = float(longest.mean())
         return min(self.most, ceil(mean)), float(longest.std()) / mean
 
+    def batches(self, samples: int) -> tuple[int, ...]:
+        """Lengths of batches of `samples` as they come, the longest of all among them; of one where all are alike."""
+        if self.way not in VARIED:
+            return (self.most,)
+        even = [min(self.most, ceil(length)) for length in self._longest(BATCHES, samples)]
+        mixed = [even[place * STRIDE % BATCHES] for place in range(BATCHES)]
+        return (*mixed, self.most, *mixed)
+
+    def _longest(self, steps: int, samples: int) -> NDArray[np.float64]:
+        """The longest text of a batch at even steps of its distribution; where texts are sorted, all are as long."""
+        shares = (np.arange(steps) + 0.5) / steps
+        return self._quantile(shares if self.way == BUCKETED else shares ** (1 / samples))
+
     def notes(self, samples: int) -> tuple[str, ...]:
         """What is assumed of a batch of `samples`."""
-        if self.way != PADDED:
+        if self.way not in VARIED:
             return ()
         spread = "" if self.quantiles else ", for lengths spread as evenly as mean and maximum allow (or give file=)"
         return (
             Note(
-                f"Batches are padded to their longest text: {self.computed(samples)[0]:,} of {self.most:,} tokens on "
-                f"average{spread}. Peak memory is for a batch with the longest text."
+                f"Batches are {self.way} to their longest text: {self.computed(samples)[0]:,} of {self.most:,} tokens "
+                f"on average{spread}. Peak memory is that of the longest batch, {samples} x {self.most:,} tokens, "
+                "among others."
             ),
         )
 
@@ -112,7 +132,7 @@ def lengths_in(text: str) -> Lengths:
     """
     named, ways = _parts(text)
     if len(ways) != 1:
-        raise BadInput(f"{text!r} does not say what is done with short texts: padded, packed or full, like {FORM}")
+        raise BadInput(f"{text!r} does not say what is done with short texts: {', '.join(WAYS)}, like {FORM}")
     most = _whole(named["max"], text) if "max" in named else 0
     mean = _number(named["mean"], text) if "mean" in named else 0.0
     quantiles: tuple[float, ...] = ()

@@ -4,6 +4,7 @@ al. 2021, "ZeRO-Infinity"), and state that is paged there where the device has n
     optimizer     gradients travel to the host beside the backward pass; the host's processors update float32 copies of
                   the parameters; what they wrote travels back
     parameters    the same, and every pass fetches the parameters unit by unit
+    activations   what the forward pass saves travels to the host beside it and back beside the backward pass
 
 Every rank has its share of all of it (ZeRO), and the ranks of a node share its processors. What a pass does not hide is
 exposed communication, the host's work is the update. Copies to and from the host run at once, each on its own wire.
@@ -13,6 +14,7 @@ Limits: disks (NVMe) are not modelled; tiles of the update that overlap their co
 
 from dataclasses import replace
 
+from epochcast.describe.graph.activation_offload import offloaded_bytes
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
 from epochcast.describe.graph.tensor import DType
@@ -37,6 +39,11 @@ NONE, _, PARAMETERS = OFFLOADS
 
 def check_offload(recipe: Recipe, placement: Placement) -> None:
     """Refuse what cannot be offloaded."""
+    if recipe.update_in_backward and placement.gpus > 1:
+        raise BadInput("`update_in_backward` is modelled on one GPU: ranks would have to exchange each gradient first")
+    is_elsewhere = recipe.offload != NONE or recipe.offload_activations
+    if is_elsewhere and placement.device.kind != "gpu":
+        raise BadInput(f"offloading moves memory from a GPU to its host, and {placement.device.name} is none")
     if recipe.offload == NONE:
         return
     strategy, rule = placement.strategy, OPTIMIZERS[recipe.optimizer]
@@ -45,25 +52,29 @@ def check_offload(recipe: Recipe, placement: Placement) -> None:
         raise BadInput(f"`offload` of {recipe.offload} needs {wanted} (or one GPU), not {strategy.name}")
     if rule.is_paged or rule.state_dtype is not None:
         raise BadInput(f"{recipe.optimizer} runs on the GPU alone: it cannot be offloaded")
-    if placement.device.kind != "gpu":
-        raise BadInput(f"`offload` moves memory from a GPU to its host, and {placement.device.name} is none")
 
 
 def host_bytes(trace: Trace, placement: Placement) -> int:
-    """Memory that all ranks of a node need of their host: state, a float32 gradient and a float32 parameter each."""
+    """Memory that all ranks of a node need of their host: state, a float32 gradient and a float32 parameter each; and
+    the activations of one pass.
+    """
+    saved = placement.ranks_per_node * (offloaded_bytes(trace.ops) if trace.recipe.offload_activations else 0)
     if trace.recipe.offload == NONE:
-        return 0
+        return saved
     lives, rules = lifetimes(trace), trace.recipe.precision_rules
     trained = trace.parameter_counts[1] * DType.FLOAT32.bytes
     need = lives.total_bytes(Role.OPTIMIZER_STATE) + trained + (0 if rules.weights.has_masters else trained)
     if trace.recipe.offload == PARAMETERS:
         need += lives.total_bytes(Role.PARAMETERS)
-    return round(need * placement.ranks_per_node / placement.gpus)
+    return saved + round(need * placement.ranks_per_node / placement.gpus)
 
 
 def with_offload(step: StepForecast, trace: Trace, placement: Placement) -> StepForecast:
     """The step with the host's update and the copies it waits for."""
-    recipe, parts = trace.recipe, step.parts
+    recipe = trace.recipe
+    if recipe.offload_activations:
+        step = _with_activations(step, trace, placement)
+    parts = step.parts
     if recipe.offload == NONE or recipe.mode != "training":
         return step
     passes, ranks = recipe.accumulate, placement.gpus
@@ -81,6 +92,13 @@ def with_offload(step: StepForecast, trace: Trace, placement: Placement) -> Step
     words = 3 + 2 * OPTIMIZERS[recipe.optimizer].state_tensors  # parameter twice, gradient once, each state twice
     moved_bytes = words * DType.FLOAT32.bytes * trained * placement.ranks_per_node / ranks
     return _moved(step, replace(parts, update=moved_bytes / HOST_BYTES_PER_SECOND), exposed)
+
+
+def _with_activations(step: StepForecast, trace: Trace, placement: Placement) -> StepForecast:
+    """What a pass saves travels beside it, one way in forward, the other in backward; the slower of both counts."""
+    passes, seconds = trace.recipe.accumulate, copy_seconds(offloaded_bytes(trace.ops), placement.device)
+    each = (step.parts.forward / passes, step.parts.backward / passes)
+    return _moved(step, step.parts, passes * sum(max(0.0, seconds - part) for part in each))
 
 
 def with_paging(step: StepForecast, paged_bytes: int, device: Device) -> StepForecast:

@@ -13,6 +13,10 @@ from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
 from epochcast.predict.memory.lifetimes import Role, lifetimes
 from epochcast.predict.memory.peak import MemoryStep, PeakMemory, peak_memory, step_on
 from epochcast.predict.memory.sharding import Held
+from epochcast.predict.memory.varied_lengths import VariedLengths
+
+SHORTEST_VARIED = 8
+"""Maximum of texts from which on their lengths are told apart."""
 
 
 class MemoryOptions(TypedDict):
@@ -41,37 +45,55 @@ def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, sessi
     """
 
     def compute() -> PeakMemory:
-        memory = rank_memory(job, placement, trace)
+        memory = rank_memory(job, placement, trace, varied_lengths(job, placement, trace, session))
         for recipe in trace.recipe.holding_more():
             memory = memory.at_most(job_memory(job, placement, model, session.trace(model, recipe), session))
         return memory
 
-    key = model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients, job.framework
+    key = (
+        *(model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients),
+        *(job.framework, job.lengths, job.empty_cache_steps),
+    )
     return session.memories.get(key, compute)
 
 
-def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+def varied_lengths(job: Job, placement: Placement, trace: Trace, session: Session) -> VariedLengths | None:
+    """The step at three lengths, and a stretch of batches; None where all batches are as long."""
+    lengths = job.length_distribution
+    drawn = () if lengths is None else lengths.batches(trace.batch)
+    if lengths is None or len(set(drawn)) < 2 or lengths.most < SHORTEST_VARIED:
+        return None
+    nodes = []
+    for length in (lengths.most // 4, lengths.most // 2):
+        shorter = session.model(replace(job, lengths=None, input_shape=(length,)))
+        nodes.append((length, session.trace(shorter, trace.recipe)))
+    return VariedLengths((*nodes, (lengths.most, trace)), drawn, job.empty_cache_steps)
+
+
+def rank_memory(job: Job, placement: Placement, trace: Trace, varied: VariedLengths | None = None) -> PeakMemory:
     """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, and one whose
     storages are sharded no more than one whose are not, however their blocks happen to fall into an allocator's.
     """
-    memory = _held_memory(job, placement, trace)
+    memory = _held_memory(job, placement, trace, varied)
     if trace.recipe.is_compiled:
-        memory = memory.at_most(_held_memory(job, placement, trace.under(trace.recipe.eager())))
+        eager = varied and varied.changed(lambda step: step.under(step.recipe.eager()))
+        memory = memory.at_most(_held_memory(job, placement, trace.under(trace.recipe.eager()), eager))
     less = placement.strategy.sharing_less
     if less is None:
         return memory
-    return memory.at_most(rank_memory(job, replace(placement, strategy=less), trace))
+    return memory.at_most(rank_memory(job, replace(placement, strategy=less), trace, varied))
 
 
-def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+def _held_memory(job: Job, placement: Placement, trace: Trace, varied: VariedLengths | None) -> PeakMemory:
     """State that is paged leaves the device where it has no room for it."""
     held = held_by_rank(placement, trace)
-    memory = peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    parts = varied and varied.changed(lambda step: held_by_rank(placement, step).trace)
+    memory = peak_memory(held.trace, placement.device, shares=held.shares, varied=parts, **memory_options(job))
     if memory.fits or not OPTIMIZERS[trace.recipe.optimizer].is_paged or placement.device.kind != "gpu":
         return memory
     state_bytes = lifetimes(held.trace).total_bytes(Role.OPTIMIZER_STATE)
     shares = replace(held.shares, state_fraction=0.0)
-    paged = peak_memory(held.trace, placement.device, shares=shares, **memory_options(job))
+    paged = peak_memory(held.trace, placement.device, shares=shares, varied=parts, **memory_options(job))
     return replace(paged, paged_bytes=round(state_bytes * held.shares.state_fraction))
 
 

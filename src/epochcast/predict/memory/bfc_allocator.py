@@ -44,6 +44,9 @@ class BfcAllocator:
         self.allocated_bytes -= block[1]
         self._pool.free(block)
 
+    def flush(self) -> None:
+        """TensorFlow gives nothing back while it runs."""
+
     def _extended(self, size: int) -> Block:
         """A new region: twice the last one, or all that is available."""
         while self._next_region_bytes < size:

@@ -70,7 +70,7 @@ class CachingAllocator:
         else:
             segment_bytes = -(-size // ROUND_LARGE_BYTES) * ROUND_LARGE_BYTES
         if self._is_full(segment_bytes):
-            self._flush()
+            self.flush()
         self._reserve(segment_bytes)
         address = self._next_address
         self._segments[address] = segment_bytes
@@ -81,8 +81,7 @@ class CachingAllocator:
         """The free end of the pool's range, with as many new pages mapped after it as the request needs."""
         page = self._page(pool)
         if self._is_full(-(-(size - self._tail_bytes(pool)) // page) * page):
-            for any_pool in (self._small, self._large):
-                self._trim(any_pool)
+            self.flush()
         tail = pool.ending_at(self._ends[pool])
         tail_bytes = 0 if tail is None else tail[1]
         mapped_bytes = -(-(size - tail_bytes) // page) * page
@@ -109,8 +108,12 @@ class CachingAllocator:
         self.reserved_bytes += size_bytes
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
 
-    def _flush(self) -> None:
-        """Give back every segment without a live block."""
+    def flush(self) -> None:
+        """Give back every segment without a live block, or the free pages at the end of every range."""
+        if self.is_expandable:
+            for any_pool in (self._small, self._large):
+                self._trim(any_pool)
+            return
         for pool in (self._small, self._large):
             for address, size_bytes in pool.free_blocks():
                 if self._segments.get(address) == size_bytes:

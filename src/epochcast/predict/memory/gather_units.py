@@ -38,10 +38,13 @@ class Gathered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The runs of a step in their order, and the names of the parameters that each unit reads."""
+    """The runs of a step in their order, and the names of the parameters that each unit reads; `outside` are those that
+    no block reads.
+    """
 
     runs: tuple[UnitRun, ...]
     parameters: dict[str, tuple[str, ...]]
+    outside: frozenset[str] = frozenset()
 
     def gathered(self) -> Iterator[Gathered]:
         """When each parameter is whole; one of two units that follow each other stays."""
@@ -97,7 +100,9 @@ def _units(trace: Trace) -> Units:
     for run in runs:
         for names in reading[run.first : run.last + 1]:
             members.setdefault(run.unit, {}).update(dict.fromkeys(names))
-    return Units(runs, {unit: tuple(names) for unit, names in members.items()})
+    in_blocks = {name for op, names in zip(ops, reading, strict=True) if op.layer in blocks for name in names}
+    outside = frozenset(name for names in reading for name in names) - in_blocks
+    return Units(runs, {unit: tuple(names) for unit, names in members.items()}, outside)
 
 
 def _parameters_of(op: Op, parameter_names: set[str]) -> Iterator[str]:

@@ -174,7 +174,8 @@ class Lifetimes:
             return codes
 
         first = step(np.flatnonzero((self.born > BEFORE) | is_input))
-        stale = np.concatenate([inputs, np.flatnonzero((self.roles == Role.GRADIENTS) & ~self.kept)])
+        is_stale = (self.roles == Role.GRADIENTS) & ~self.kept & (self.last >= self.ops)
+        stale = np.concatenate([inputs, np.flatnonzero(is_stale)])
         second = [*(~stale).tolist(), *step(np.flatnonzero(((self.born > BEFORE) & ~self.kept) | is_input))]
         return tuple(before.tolist()), (tuple(first), tuple(second))
 
@@ -300,7 +301,9 @@ class _LifetimeWalk:
         unwritten = frozenset() if self.trace.fusion is None else self.trace.fusion.unwritten
         names = tuple(name for name in self.born if name not in unwritten)
         roles = [self._role(name) for name in names]
-        stays = {Role.PARAMETERS, Role.OPTIMIZER_STATE, Role.INPUTS, Role.BUFFERS, Role.GRADIENTS}
+        stays = {Role.PARAMETERS, Role.OPTIMIZER_STATE, Role.INPUTS, Role.BUFFERS}
+        if not self.trace.recipe.update_in_backward:
+            stays.add(Role.GRADIENTS)
         born = [self.born[name] for name in names]
         last = [ops if role in stays else self._last(name) for name, role in zip(names, roles, strict=True)]
         check_step_bytes(sum(self.sizes[name][1] for name in names), self.trace.name)

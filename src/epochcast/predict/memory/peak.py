@@ -28,6 +28,7 @@ from epochcast.predict.memory.device_context import context_bytes, room_bytes
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.predict.memory.sharding import WHOLE, RankShares
+from epochcast.predict.memory.varied_lengths import VariedLengths, VariedStorages
 from epochcast.predict.memory.verdict import DOES_NOT_FIT, TIGHT, is_fitting, memory_verdict, peak_interval, sure_bytes
 from epochcast.predict.memory.workspaces import most_workspace_bytes, with_workspaces
 
@@ -115,6 +116,7 @@ class MemoryStep:
     device: Device | None = None
     shares: RankShares = WHOLE
     allocator: str = "caching"
+    varied: VariedStorages | None = None
 
     def __post_init__(self) -> None:
         if self.allocator not in ALLOCATORS:
@@ -132,10 +134,13 @@ class MemoryStep:
 
     def size_bytes(self, batch: int) -> Integers:
         """This rank's share of every storage; 0 for a workspace that is too large to be requested."""
-        size_bytes = self.shares.scaled(self.lives.bytes_at(batch), self.lives)
+        return self._bytes_of(self.lives, batch)
+
+    def _bytes_of(self, lives: Lifetimes, batch: int) -> Integers:
+        size_bytes = self.shares.scaled(lives.bytes_at(batch), lives)
         most = None if self.device is None else most_workspace_bytes(self.device)
         if most is not None:
-            size_bytes[(self.lives.roles == Role.WORKSPACE) & (size_bytes > most)] = 0
+            size_bytes[(lives.roles == Role.WORKSPACE) & (size_bytes > most)] = 0
         return size_bytes
 
     def live_bytes(self, batch: int) -> Integers:
@@ -156,22 +161,37 @@ class MemoryStep:
 
     def usage(self, batch: int, limit_bytes: int | None = None) -> Usage:
         """A replay; OutOfMemory where it does not fit in `limit_bytes`."""
-        size_bytes = self.size_bytes(batch)
-        digest = blake2b(size_bytes.tobytes(), digest_size=16).digest()
-        key = self.allocator, self.is_cached, limit_bytes, digest
-        usage: Usage | None = self.lives.replays.get(key, lambda: self._replayed(size_bytes, limit_bytes))
+        sizes = self._sizes(batch)
+        digest = blake2b(b"".join(each.tobytes() for each in sizes), digest_size=16).digest()
+        key = self.allocator, self.is_cached, limit_bytes, digest, self.varied and self.varied.flushed_every
+        usage: Usage | None = self.lives.replays.get(key, lambda: self._replayed(sizes, limit_bytes))
         if usage is None:
             raise OutOfMemory
         return usage
 
-    def _replayed(self, size_bytes: Integers, limit_bytes: int | None) -> Usage | None:
+    def _sizes(self, batch: int) -> list[Integers]:
+        """The bytes of all storages in each step of a replay: two alike, or batches of different lengths."""
+        if self.varied is None or not self.is_cached:
+            return [self.size_bytes(batch)] * 2
+        return list(self.varied.sizes(lambda lives: self._bytes_of(lives, batch)))
+
+    def _replayed(self, sizes: list[Integers], limit_bytes: int | None) -> Usage | None:
         """None where it does not fit."""
         if not self.is_cached:
-            most = int(self.lives.live_bytes(size_bytes).sum(axis=0).max())
+            most = int(self.lives.live_bytes(sizes[0]).sum(axis=0).max())
             return None if limit_bytes is not None and most > limit_bytes else Usage(most, most)
         allocator = ALLOCATORS[self.allocator](limit_bytes)
         try:
-            return replay(allocator, size_bytes.tolist(), *self.lives.history, optional=self.workspaces)
+            before, (first, later) = self.lives.history
+            steps = [first, *[later] * (len(sizes) - 1)]
+            return replay(
+                allocator,
+                [each.tolist() for each in sizes],
+                before,
+                steps,
+                optional=self.workspaces,
+                flushed_every=self.varied and self.varied.flushed_every,
+            )
         except OutOfMemory:
             return None
 
@@ -200,14 +220,29 @@ def step_on(
     sums_in_place: bool = True,
     allocator: str = "caching",
     shares: RankShares = WHOLE,
+    varied: VariedLengths | None = None,
 ) -> MemoryStep:
     """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed;
-    `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither.
+    `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither. `varied`: batches of
+    other lengths come before and behind this one, which is the longest.
     """
     if device is not None and device.memory_bytes <= 0:
         raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
-    lives = lifetimes(trace, set_to_none=set_to_none, sums_in_place=sums_in_place)
-    return MemoryStep(trace.name, _with_rank_storages(lives, trace, device, shares), device, shares, allocator)
+
+    def held(step: Trace) -> Lifetimes:
+        lives = lifetimes(step, set_to_none=set_to_none, sums_in_place=sums_in_place)
+        return _with_rank_storages(lives, step, device, shares)
+
+    lives = held(trace)
+    storages = None if varied is None else _alike(lives, varied, held)
+    return MemoryStep(trace.name, lives, device, shares, allocator, storages)
+
+
+def _alike(lives: Lifetimes, varied: VariedLengths, held: Callable[[Trace], Lifetimes]) -> VariedStorages | None:
+    """The storages of the other lengths; None where a step of another length has others."""
+    nodes = tuple((length, held(step)) for length, step in varied.nodes)
+    is_alike = all(other.names == lives.names for _, other in nodes)
+    return VariedStorages(nodes, varied.drawn, varied.flushed_every) if is_alike else None
 
 
 def _with_rank_storages(lives: Lifetimes, trace: Trace, device: Device | None, shares: RankShares) -> Lifetimes:
@@ -228,10 +263,17 @@ def peak_memory(
     sums_in_place: bool = True,
     allocator: str = "caching",
     shares: RankShares = WHOLE,
+    varied: VariedLengths | None = None,
 ) -> PeakMemory:
     """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
     step = step_on(
-        trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
+        trace,
+        device,
+        set_to_none=set_to_none,
+        sums_in_place=sums_in_place,
+        allocator=allocator,
+        shares=shares,
+        varied=varied,
     )
     usage, verdict = _usage(step, trace.batch)
     live = step.live_bytes(trace.batch)
@@ -285,7 +327,9 @@ def _no_less_than_smaller(step: MemoryStep, batch: int, usage: Usage) -> Usage:
     """
     powers = [1 << power for power in range(batch.bit_length())]
     ladder = sorted(each for each in {*powers, *(3 * power for power in powers)} if each < batch)
-    smaller = ladder[-SMALLER_TRIED:] if step.is_cached else []
+    smaller = ladder[-SMALLER_TRIED:] if step.is_cached and step.varied is None else []
     could_be_more = (each for each in smaller if MOST_LOST * step.most_live_bytes(each) > usage.reserved_bytes)
     usages = [usage, *(step.usage(each) for each in could_be_more)]
+    if step.varied is not None:
+        usages.append(replace(step, varied=None).usage(batch))
     return Usage(max(each.allocated_bytes for each in usages), max(each.reserved_bytes for each in usages))

@@ -26,6 +26,10 @@ class Allocator(Protocol):
         """Give a block back."""
         ...
 
+    def flush(self) -> None:
+        """Give back to the device what no block needs (`torch.cuda.empty_cache`)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -38,18 +42,22 @@ class Usage:
 @without_collecting()
 def replay(
     allocator: Allocator,
-    size_bytes: Sequence[int],
+    sizes: Sequence[Sequence[int]],
     before: Iterable[int],
     steps: Iterable[Sequence[int]],
     *,
     optional: Set[int] = frozenset(),
+    flushed_every: int | None = None,
 ) -> Usage:
     """The peak of a job: `before` are the storages that exist before the first step; in each step i allocates storage i
-    and ~i frees it. An `optional` storage is skipped if there is no room for it.
+    and ~i frees it. `sizes` are the bytes of the storages in each step. An `optional` storage is skipped if there is no
+    room for it. `flushed_every`: so many steps apart the job gives back what its allocator caches.
     """
     allocate, free = allocator.allocate, allocator.free
-    blocks = {i: allocate(size_bytes[i]) for i in before}
-    for events in steps:
+    blocks = {i: allocate(sizes[0][i]) for i in before}
+    for number, (size_bytes, events) in enumerate(zip(sizes, steps, strict=True)):
+        if flushed_every and number and number % flushed_every == 0:
+            allocator.flush()
         for event in events:
             if event < 0:
                 block = blocks.pop(~event, None)

@@ -11,7 +11,12 @@ ZeRO (Rajbhandari et al. 2020) shards the optimizer's state (stage 1), gradients
 How long a unit's parameters and gradients are whole is `units`'. Of what is whole a rank has its own p-th already.
 Under autocast what is gathered and summed is in half (FSDP's mixed precision, DeepSpeed's bf16): the cast copies of
 parameters are what is gathered. DistributedDataParallel keeps its gradients twice, once in buckets that are reduced
-together: as the backward pass makes them, in half where they are added up in float32 elsewhere (`bucket_fraction`).
+together: as the backward pass makes them, in half where they are added up in float32 elsewhere (`bucket_fraction`; they
+are in the buckets then, and nowhere else). DeepSpeed's stage 1 in half has no such buckets: gradients are copied into
+one of 500 million values and reduced from there (`reduce_bucket_size`).
+
+FSDP gathers what no block has (tables, the last norm, the head) as its root unit at the beginning of a step and keeps
+it to the end of the backward pass; DeepSpeed gathers it by module like everything else.
 """
 
 from collections.abc import Iterator
@@ -46,6 +51,7 @@ class RankShares:
     others_sample_bytes: int = 0
     sums_apart: bool = False
     gathers: bool = False
+    keeps_root: bool = False
 
     def __post_init__(self) -> None:
         for name in ("parameter", "gradient", "state", "activation", "bucket"):
@@ -63,6 +69,7 @@ class RankShares:
             self.gradient_fraction if self.sums_apart else 1.0,
             self.gathers,
             self.parameter_fraction if self.gathers else 1.0,
+            self.keeps_root,
         )
 
     def of(self, lives: Lifetimes, trace: Trace) -> Lifetimes:
@@ -80,7 +87,7 @@ class RankShares:
         yield _Added("buckets", Role.BUCKETS, buckets_bytes, 0, BEFORE, lives.ops)
         yield _Added("others", Role.ACTIVATIONS, 0, self.others_sample_bytes, BEFORE, lives.ops)
         if self.gathers:
-            yield from _gathered(lives, trace, 1 - self.parameter_fraction)
+            yield from _gathered(lives, trace, 1 - self.parameter_fraction, keeps_root=self.keeps_root)
         if self.sums_apart:
             yield from _unsummed(lives, trace, 1 - self.gradient_fraction)
 
@@ -93,12 +100,12 @@ class RankShares:
         fractions[[Role.ACTIVATIONS, Role.TEMPORARIES, Role.AUTOCAST_COPIES]] = self.activation_fraction
         if self.gathers:
             fractions[Role.AUTOCAST_COPIES] = 0  # gathered in half
-        if np.all(fractions == 1):
+        if np.all(fractions == 1) and not (self.bucket_fraction and lives.own_gradients.any()):
             return size_bytes
         share = fractions[lives.roles]
         share[lives.of_update] = self.state_fraction  # a rank updates the parameters whose state it has
-        if self.sums_apart:
-            share[lives.own_gradients] = 0  # unsummed, which come on top
+        if self.sums_apart or self.bucket_fraction:
+            share[lives.own_gradients] = 0  # unsummed, or in the buckets: both come on top
         share[[name in lives.rank_own for name in lives.names]] = 1
         return np.ceil(size_bytes * share).astype(np.int64)
 
@@ -114,15 +121,24 @@ class _Added(NamedTuple):
     last: int
 
 
-def _gathered(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Added]:
+def _gathered(lives: Lifetimes, trace: Trace, fraction: float, *, keeps_root: bool) -> Iterator[_Added]:
     """Parameters in whole units; those that come and go together are one storage."""
     stored_bytes = dict(zip(lives.names, lives.fixed_bytes.tolist(), strict=True))
+    if trace.recipe.precision_rules.is_autocast:  # parameters that are stored in float32 are gathered in half
+        wide = {p.name: p.elements * DType.FLOAT32.bytes for p in trace.parameters}
+        stored_bytes = {
+            name: size * HALF_BYTES // DType.FLOAT32.bytes if wide.get(name) == size else size
+            for name, size in stored_bytes.items()
+        }
     together: dict[tuple[int, int], int] = {}
+    root = units(trace).outside if keeps_root else frozenset()
+    if root:
+        together[0, max(0, lives.update - 1)] = sum(stored_bytes.get(name, 0) for name in root)
     for each in units(trace).gathered():
+        if each.parameter in root:
+            continue
         at = each.asked, each.last
         together[at] = together.get(at, 0) + stored_bytes.get(each.parameter, 0)
-    # Under autocast parameters are stored in float32 and gathered in half.
-    fraction *= HALF_BYTES / DType.FLOAT32.bytes if trace.recipe.precision_rules.is_autocast else 1.0
     for (born, last), size_bytes in together.items():
         yield _Added(f"gathered.{born}.{last}", Role.PARAMETERS, int(fraction * size_bytes), 0, born, last)
 
@@ -146,6 +162,8 @@ def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Adde
 
 
 HALF_BYTES = 2
+REDUCE_BUCKET_VALUES = 500_000_000
+"""`reduce_bucket_size` of DeepSpeed."""
 
 WHOLE = RankShares()
 """A single device, which holds everything."""
@@ -158,8 +176,10 @@ class Held(NamedTuple):
     shares: RankShares = WHOLE
 
 
-def zero_shares(stage: int, ranks: int, trace: Trace) -> RankShares:
-    """ZeRO stage 1, 2 or 3 of a step over so many ranks. Stage 1 stands behind DDP, with its buckets."""
+def zero_shares(stage: int, ranks: int, trace: Trace, *, keeps_root: bool = False) -> RankShares:
+    """ZeRO stage 1, 2 or 3 of a step over so many ranks. Stage 1 stands behind DDP, with its buckets, or is
+    DeepSpeed's, with one. `keeps_root`: what no block has stays gathered, as in FSDP.
+    """
     if stage not in (1, 2, 3) or ranks < 1:
         raise BadInput(f"ZeRO has stages 1, 2 and 3 over at least one rank, got stage {stage} over {ranks}")
     part = 1 / ranks
@@ -167,9 +187,10 @@ def zero_shares(stage: int, ranks: int, trace: Trace) -> RankShares:
         parameter_fraction=part if stage == 3 else 1.0,
         gradient_fraction=part if stage >= 2 else 1.0,
         state_fraction=part,
-        bucket_fraction=bucket_fraction(trace) if stage == 1 else 0.0,
+        bucket_fraction=zero1_bucket_fraction(trace) if stage == 1 else 0.0,
         sums_apart=stage >= 2,
         gathers=stage == 3,
+        keeps_root=keeps_root and stage == 3,
     )
 
 
@@ -181,6 +202,14 @@ def offloaded(shares: RankShares, trace: Trace) -> RankShares:
         return shares
     left = replace(shares, state_fraction=0.0, gradient_fraction=0.0, bucket_fraction=0.0, sums_apart=True)
     return replace(left, parameter_fraction=0.0, gathers=True) if trace.recipe.offload == OFFLOADS[2] else left
+
+
+def zero1_bucket_fraction(trace: Trace) -> float:
+    """The same behind an optimizer whose state is sharded: DeepSpeed's in half reduces from a bucket of fixed size."""
+    rules = trace.recipe.precision_rules
+    if rules.method is not Method.MASTERED or rules.weights.sums_wider:
+        return bucket_fraction(trace)
+    return min(1.0, REDUCE_BUCKET_VALUES / max(1, trace.parameter_counts[1]))
 
 
 def bucket_fraction(trace: Trace) -> float:

@@ -5,6 +5,8 @@ from typing import Any
 
 from rich.text import Text
 
+from epochcast.describe.graph.precision import OF_HALF_WEIGHTS
+from epochcast.describe.graph.quantised_base import BASES
 from epochcast.predict.forecast.forecast import Forecast
 
 _PRECISIONS = {"amp_bf16": "bf16 mixed precision", "amp_fp16": "fp16 mixed precision"}
@@ -28,7 +30,7 @@ def _settings(answer: Forecast) -> tuple[str, ...]:
     is_kept_otherwise = answer.weights not in (None, answer.precision)
     return (
         f"{answer.sequence_length:,} tokens" if answer.sequence_length else "",
-        answer.precision,
+        OF_HALF_WEIGHTS.get(answer.precision, answer.precision),
         f"weights {answer.weights}" if is_kept_otherwise else "",
         answer.optimizer if answer.mode == "training" else answer.mode.replace("_", " and ") + " only",
         f"{answer.offload} offloaded" if answer.offload != "none" else "",
@@ -40,14 +42,27 @@ def _settings(answer: Forecast) -> tuple[str, ...]:
     )
 
 
-_CHECKPOINTING = {"none": "", "full": "checkpointing", "selective": "selective checkpointing"}
+_CHECKPOINTING = {
+    "none": "",
+    "full": "checkpointing",
+    "selective": "selective checkpointing",
+    "operators": "checkpointing by operators",
+}
 
 
 def _lora(answer: Forecast) -> str:
     if not answer.lora:
         return ""
     layers = f" on {', '.join(answer.lora_targets)}" if answer.lora_targets else ""
-    return f"LoRA rank {answer.lora}{layers}" + (", four-bit base" if answer.four_bit else "")
+    return f"LoRA rank {answer.lora}{layers}{_base(answer)}"
+
+
+def _base(answer: Forecast) -> str:
+    """How the frozen weights are kept, and the rest."""
+    base = BASES.get(answer.quantize)
+    if base is None:
+        return ""
+    return f", {base.label}, embeddings, norms and head {answer.weights}"
 
 
 def assumed_line(*answers: Forecast) -> str:

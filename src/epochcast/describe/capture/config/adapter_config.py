@@ -10,8 +10,8 @@ from typing import Any
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, InvalidSetting, Reader
 from epochcast.describe.graph.lora import ALL_LINEAR
 
-RANK = 8
-"""PEFT's default."""
+RANK, DROPOUT = 8, 0.0
+"""PEFT's defaults."""
 # Arguments that change which weights are trained, or the work of a step.
 _LORA_NOT_MODELLED: Mapping[str, str] = {
     "use_dora": "forecast as LoRA",
@@ -79,6 +79,9 @@ def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = f
     reader.set("lora", RANK if rank is None else rank, "r", is_default=rank is None)
     if "r" in unread:
         reader.notes.append(f"r of LoraConfig is known only when the script runs: rank {RANK} is taken, give `lora`")
+    dropout = reader.take("lora_dropout")
+    is_said = isinstance(dropout, int | float)
+    reader.set("lora_dropout", dropout if is_said else DROPOUT, "lora_dropout", is_default=not is_said)
     _read_targets(reader, unread)
     if reader.text("bias") not in ("", "none"):
         reader.leave("bias", f"{document['bias']}: biases are forecast as frozen")
@@ -106,21 +109,20 @@ def _read_targets(reader: Reader, unread: frozenset[str]) -> None:
 
 
 def read_bits_and_bytes(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> ConfigSettings:
-    """Whether weights are kept in four bits."""
+    """Whether weights are kept in four or eight bits, and whether their scales are quantised, too."""
     reader = Reader(name, document)
+    is_double = reader.flag("bnb_4bit_use_double_quant")
     if reader.flag("load_in_4bit"):
         reader.set("four_bit", True, "load_in_4bit")
+        if is_double:
+            reader.set("quantize", "nf4-dq", "bnb_4bit_use_double_quant")
     if reader.flag("load_in_8bit"):
-        reader.leave("load_in_8bit", "weights are forecast as they are without it")
+        reader.set("eight_bit", True, "load_in_8bit")
     for key in ("load_in_4bit", "load_in_8bit"):
         if key in unread:
             reader.notes.append(
                 f"{key} is known only when the script runs: weights are forecast as they are without it"
             )
-    if reader.flag("bnb_4bit_use_double_quant"):
-        reader.leave(
-            "bnb_4bit_use_double_quant", "scales are forecast in float32, about 8 % of the weights' memory more"
-        )
     if reader.flag("llm_int8_enable_fp32_cpu_offload"):
         reader.leave("llm_int8_enable_fp32_cpu_offload")
     return reader.settings("BitsAndBytesConfig")

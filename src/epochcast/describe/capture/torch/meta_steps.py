@@ -219,7 +219,7 @@ def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[O
     key = recipe.optimizer.casefold().replace("-", "_")
     if recipe.mode != "training" or (ALIASES.get(key, key) in OPTIMIZERS and recipe.update_style == "foreach"):
         return ()
-    return update(parameters, recipe.optimizer, recipe.update_style)
+    return update(parameters, recipe.optimizer, recipe.update_style, is_apart=recipe.update_in_backward)
 
 
 @contextmanager

@@ -10,16 +10,17 @@ import torch
 from torch import nn
 
 from epochcast.describe.graph.lora import matched
+from epochcast.describe.graph.recipe import LORA_DROPOUT
 from epochcast.errors import BadInput
 
 
 class LoraLinear(nn.Module):
     """A linear layer, unchanged, and its update of rank `rank`."""
 
-    def __init__(self, base: nn.Module, into: int, out: int, rank: int, alpha: float) -> None:
+    def __init__(self, base: nn.Module, into: int, out: int, rank: int, alpha: float, dropout: float) -> None:
         super().__init__()
         self.base = base
-        self.lora_dropout = nn.Dropout(0.05)
+        self.lora_dropout = nn.Dropout(dropout) if dropout else nn.Identity()
         self.lora_a = nn.Linear(into, rank, bias=False, device="meta")
         self.lora_b = nn.Linear(rank, out, bias=False, device="meta")
         self.scale = alpha / rank
@@ -31,7 +32,13 @@ class LoraLinear(nn.Module):
         return result
 
 
-def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: float | None = None) -> nn.Module:
+def with_lora(
+    module: nn.Module,
+    rank: int,
+    targets: Sequence[str] = (),
+    alpha: float | None = None,
+    dropout: float = LORA_DROPOUT,
+) -> nn.Module:
     """The module, frozen and changed in place: an update beside every linear layer whose last name is in `targets`."""
     if rank < 1:
         raise BadInput(f"`lora` must be a rank of at least 1, got {rank}")
@@ -44,7 +51,7 @@ def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: 
     for path, layer in layers:
         parent, _, name = path.rpartition(".")
         into, out = _sizes(layer) or (0, 0)
-        setattr(module.get_submodule(parent), name, LoraLinear(layer, into, out, rank, alpha or 2.0 * rank))
+        setattr(module.get_submodule(parent), name, LoraLinear(layer, into, out, rank, alpha or 2.0 * rank, dropout))
     return module
 
 

@@ -5,8 +5,8 @@ One in float32 that is to be trained in half is run in half, as after `module.to
 float32 by itself (norms, softmax, the scores in front of a loss) is seen then, and only then.
 
 Layers of bitsandbytes work on a GPU alone. For a capture they become linear layers of the format they compute in, their
-weights marked as packed; describe/graph/four_bit.py then counts their bytes and that they are unpacked before every
-product.
+weights marked as packed; describe/graph/quantised_base.py then counts their bytes and that they are unpacked before
+every product.
 Products of eight-bit weights run in eight bits forward; they are counted in half here.
 """
 
@@ -20,13 +20,14 @@ import torch
 
 from epochcast.describe.capture.torch.example_arguments import Example, mapped
 from epochcast.describe.capture.torch.small_values import Unknown, Values
-from epochcast.describe.graph.four_bit import EIGHT, FOUR
-from epochcast.describe.graph.precision import Method, Precision
+from epochcast.describe.graph.precision import OF_HALF_WEIGHTS, Method, Precision
+from epochcast.describe.graph.quantised_base import EIGHT, FOUR
 from epochcast.describe.graph.tensor import DType
 
-FOLLOW_WEIGHTS = frozenset({"fp32", "fp32_strict", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16"})
+FOLLOW_WEIGHTS = frozenset({"fp32", "fp32_strict", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16", *OF_HALF_WEIGHTS})
 """Precisions that leave the weights as the model has them."""
 
+WIDE = "fp32"
 _HALVES = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 
 
@@ -41,24 +42,27 @@ def stored_in(module: torch.nn.Module) -> str | None:
 
 
 def half_of(precision: Precision) -> str | None:
-    """The half that forward and backward of a precision are stored in; None where that is float32 or casts decide."""
-    is_stored = precision.method in (Method.STORED, Method.MASTERED)
+    """The half that a module is run in for a precision; None where that is float32."""
+    is_stored = precision.method in (Method.STORED, Method.MASTERED, Method.AUTOCAST)
     return _STORED_HALVES.get(precision.weights.parameters) if is_stored else None
 
 
 @contextmanager
 def stored_as_half(module: torch.nn.Module, half: str | None, values: Values) -> Iterator[None]:
-    """Inside, what the module keeps in float32 is in `half`, changed in place: losses and steps may refer to it."""
+    """Inside, what the module keeps in float32 is in `half`, changed in place: losses and steps may refer to it. For
+    `WIDE`, what it keeps in half is in float32.
+    """
     if half is None:
         yield
         return
     dtype = _DTYPES[half]
-    parameters = [(p, p.data) for p in module.parameters() if p.dtype is torch.float32]
+    before = tuple(_HALVES) if half == WIDE else (torch.float32,)
+    parameters = [(p, p.data) for p in module.parameters() if p.dtype in before]
     buffers = [
         (part, name, buffer)
         for part in module.modules()
         for name, buffer in part.named_buffers(recurse=False)
-        if buffer.dtype is torch.float32
+        if buffer.dtype in before
     ]
     try:
         for parameter, data in parameters:
@@ -93,7 +97,7 @@ def _in_half(tensor: torch.Tensor, dtype: torch.dtype, values: Values) -> torch.
     return half
 
 
-_DTYPES = {name: dtype for dtype, name in _HALVES.items()}
+_DTYPES = {**{name: dtype for dtype, name in _HALVES.items()}, WIDE: torch.float32}
 _STORED_HALVES = {DType.FLOAT16: "fp16", DType.BFLOAT16: "bf16"}
 
 

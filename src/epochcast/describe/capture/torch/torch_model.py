@@ -22,6 +22,7 @@ from epochcast.describe.capture.torch.module_lora import with_lora
 from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.stored_weights import (
     FOLLOW_WEIGHTS,
+    WIDE,
     example_in,
     half_of,
     packed_notes,
@@ -29,13 +30,13 @@ from epochcast.describe.capture.torch.stored_weights import (
     stored_in,
 )
 from epochcast.describe.capture.torch.user_step import Step
-from epochcast.describe.graph.four_bit import with_packed
 from epochcast.describe.graph.half_precision import stored_as
 from epochcast.describe.graph.op import Graph, Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import OptimizerUpdate, View
+from epochcast.describe.graph.quantised_base import NOT_QUANTISED, OF_BITS, with_packed
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
-from epochcast.describe.graph.tensor import grad
+from epochcast.describe.graph.tensor import DType, grad
 from epochcast.describe.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.describe.graph.training import as_recipe_keeps, as_recipe_stores
 from epochcast.errors import BadInput, EpochcastError
@@ -98,7 +99,7 @@ class TorchModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step. Another batch size or precision of it runs nothing."""
-        if self.stored is not None and recipe.precision in FOLLOW_WEIGHTS:
+        if self.stored is not None and recipe.precision in FOLLOW_WEIGHTS and not recipe.widens_rest:
             recipe = replace(recipe, precision=self.stored)
         key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
@@ -116,7 +117,7 @@ class TorchModel:
             raise BadInput("`lora` changes a module, not a step of your own: put the adapters into the model")
         module = deepcopy(self.module)
         layers = [(module.get_submodule(name.removesuffix(".weight")), bits) for name, bits in self.packed]
-        module = with_lora(module, recipe.lora, recipe.lora_targets)
+        module = with_lora(module, recipe.lora, recipe.lora_targets, dropout=recipe.lora_dropout)
         # A layer with an update beside it has another name than before.
         packed = tuple(
             (f"{path}.weight", bits) for path, part in module.named_modules() for layer, bits in layers if part is layer
@@ -126,18 +127,21 @@ class TorchModel:
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
         small, large, half, why = self._captured(recipe)
+        if half == WIDE:
+            parameters = tuple(replace(p, tensor=replace(p.tensor, dtype=DType.FLOAT32)) for p in parameters)
         update = () if small.has_updated else derived_update(parameters, recipe)
         tail = (*self._unscaled(recipe, parameters), *update)
-        if half is not None:
+        if half not in (None, WIDE) and not recipe.precision_rules.is_autocast:
             tail = tuple(stored_as(tail, recipe.precision_rules.weights.parameters))
         joined = [_joined(c.ops, tail) for c in (small, large)]
         frozen = {parameter.name for parameter in parameters if not parameter.trainable}
         packed = {name: bits for name, bits in self.packed if name in frozen}
         if packed:
-            joined = [with_packed(ops, packed) for ops in joined]
+            formats = {name: OF_BITS[bits] for name, bits in packed.items()}
+            joined = [with_packed(ops, formats) for ops in joined]
         is_stored = (half or self.stored) == half_of(recipe.precision_rules) is not None
         steps = [as_recipe_stores(ops, parameters, recipe, is_stored=is_stored) for ops in joined]
-        steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
+        steps = [as_recipe_keeps(ops, parameters, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
         notes = (*self.notes, *why, *small.notes, *scan_notes(small.ops), *packed_notes(packed.items()))
@@ -147,8 +151,8 @@ class TorchModel:
         """The step at the two sizes, in the half that it is stored in if it runs in that, else in float32; the update
         does not grow and is recorded once.
         """
-        half = half_of(recipe.precision_rules) if self.stored is None else None
-        key = replace(recipe, batch=1, accumulate=1, checkpointing=False, four_bit=False, uneven=0.0)
+        half = half_of(recipe.precision_rules) if self.stored is None else WIDE if recipe.widens_rest else None
+        key = replace(recipe, batch=1, accumulate=1, checkpointing=False, quantize=NOT_QUANTISED, uneven=0.0)
         single = replace(key, precision="fp32")
         if half is None:
             return self._pairs.get(single, lambda: self._capture(single))

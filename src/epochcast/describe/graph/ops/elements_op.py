@@ -165,7 +165,8 @@ class Copy(Kind):
 class View(Kind):
     """Moves nothing: reshape, transpose, slice, split. `function` names it; it costs no kernel.
 
-    What a collective makes (gathered, scattered) has a storage of its own, though no kernel here writes it.
+    What a collective makes (gathered, scattered), or a copy from the host (fetched), has a storage of its own, though
+    no kernel here writes it.
     """
 
     label: ClassVar[str] = "view"
@@ -175,7 +176,7 @@ class View(Kind):
     @property
     def shares_storage(self) -> bool:
         """Whether the result lies in the storage of its source."""
-        return self.function not in (GATHERED, SCATTERED)
+        return self.function not in (GATHERED, SCATTERED, FETCHED)
 
     def flops(self, op: Op) -> int:
         """None."""
@@ -206,4 +207,4 @@ class View(Kind):
         yield op.backward_op(undo, tuple(grad(t) for t in op.outputs), (grad(first),))
 
 
-GATHERED, SCATTERED = "gathered", "scattered"
+GATHERED, SCATTERED, FETCHED = "gathered", "scattered", "fetched"

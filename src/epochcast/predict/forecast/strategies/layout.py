@@ -47,7 +47,7 @@ from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
 from epochcast.predict.forecast.strategies.subgroups import subgroup
 from epochcast.predict.forecast.strategies.tensor_parallel import Rank
 from epochcast.predict.forecast.streams import Seconds, kernel_ends
-from epochcast.predict.memory.sharding import Held, RankShares, bucket_fraction
+from epochcast.predict.memory.sharding import Held, RankShares, bucket_fraction, zero1_bucket_fraction
 
 GRADIENT_WIRE = 1
 # What is said of layers that tensor parallel ranks repeat: from which part of the products on, and how many by name.
@@ -119,10 +119,13 @@ class SplitModel(Strategy):
             stage,
             RankShares(
                 state_fraction=_state_fraction(stage, rank, self.layout) if self.shards_state else 1.0,
-                bucket_fraction=bucket_fraction(trace) if has_buckets else 0.0,
+                bucket_fraction=self._bucket_fraction(stage) if has_buckets else 0.0,
                 others_sample_bytes=others_bytes,
             ),
         )
+
+    def _bucket_fraction(self, stage: Trace) -> float:
+        return zero1_bucket_fraction(stage) if self.shards_state else bucket_fraction(stage)
 
 
 def _state_fraction(stage: Trace, rank: Rank, layout: Layout) -> float:

@@ -7,7 +7,8 @@ begins the tokens are gathered, where it ends the summands are scattered:
     all-reduce of n bytes  →  reduce-scatter of n bytes + all-gather of n bytes         the same traffic
 
 In the backward pass the input of a product is gathered once more for its weight gradient, beside the product of the
-data gradient. A gathered tensor and summands live only as long as they are used:
+data gradient (Megatron-LM), or it is kept from the forward pass (`keep_gathered`: PyTorch's DTensor, so torchtitan;
+nanotron without `tp_recompute_allgather`). A gathered tensor and summands live only as long as they are used:
 
     activations of a layer   sbh(10 + 24/t + 5as/ht)  →  sbh/t·(34 + 5as/h)             s tokens, b samples, a heads
 """
@@ -64,7 +65,8 @@ class _Scattering:
                 continue
             if op.phase is not self.phase:
                 self.phase = op.phase
-                self.gathered.clear()  # kept cut, gathered again
+                if not self.walk.trace.recipe.keep_gathered:
+                    self.gathered.clear()  # kept cut, gathered again
             self._step(op, growth, place)
         ops, growths = tuple(e.op for e in self.new), tuple(e.growth for e in self.new)
         parameters = self.walk.split_parameters()

@@ -34,10 +34,13 @@ from epochcast.predict.memory.sharding import HALF_BYTES, RankShares, offloaded,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharded(Strategy):
-    """`stage` is ZeRO's; `before` is the stage before, or what shards nothing."""
+    """`stage` is ZeRO's; `before` is the stage before, or what shards nothing. `keeps_root`: what no block has stays
+    gathered for a whole step.
+    """
 
     stage: int
     before: Strategy | None = None
+    keeps_root: bool = False
 
     @property
     def sharing_less(self) -> Strategy | None:
@@ -50,7 +53,7 @@ class Sharded(Strategy):
         return parts
 
     def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
-        return offloaded(zero_shares(self.stage, gpus, trace), trace)
+        return offloaded(zero_shares(self.stage, gpus, trace, keeps_root=self.keeps_root), trace)
 
     @property
     def offloads(self) -> tuple[str, ...]:

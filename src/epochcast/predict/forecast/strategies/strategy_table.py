@@ -161,7 +161,7 @@ STRATEGIES: Mapping[str, Maker] = {
     "zero1": _plain(ZERO1),
     "zero2": _plain(ZERO2),
     "zero3": _plain(Sharded("zero3", "ring", stage=3, before=ZERO2)),
-    "fsdp": _plain(Sharded("fsdp", "ring", stage=3, before=ZERO2)),
+    "fsdp": _plain(Sharded("fsdp", "ring", stage=3, before=ZERO2, keeps_root=True)),
     "hybrid": _plain(Hybrid("hybrid", "auto")),
     "model": _on_gpus("model", _model),
     "tensor": _on_gpus("tensor", _tensor),
