@@ -26,6 +26,7 @@ from epochcast.predict.memory.bfc_allocator import BfcAllocator
 from epochcast.predict.memory.caching_allocator import CachingAllocator
 from epochcast.predict.memory.device_context import context_bytes, room_bytes
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
+from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE, RESERVED
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.predict.memory.sharding import WHOLE, RankShares
 from epochcast.predict.memory.verdict import DOES_NOT_FIT, TIGHT, is_fitting, memory_verdict, peak_interval, sure_bytes
@@ -99,6 +100,15 @@ class PeakMemory:
     def fits(self) -> bool | None:
         """Whether a replay within the device's memory succeeds; None where no device is given."""
         return is_fitting(self.verdict)
+
+    @property
+    def fits_probability(self) -> float | None:
+        return None
+
+    def interval_of(self, kind: str) -> Interval:
+        """One of the three numbers that people quote (`memory_kinds`)."""
+        middles = {ALLOCATED: self.allocated_bytes, RESERVED: self.reserved_bytes, ON_DEVICE: self.bytes.mid}
+        return peak_interval(middles[kind])
 
     @property
     def saved_bytes(self) -> int:
