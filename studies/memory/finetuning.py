@@ -27,7 +27,7 @@ from epochcast.describe.capture.zoo import ZOO
 from epochcast.describe.graph.lora import linear_names
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.predict.memory.peak import peak_memory
+from epochcast.predict.memory.peak import PeakMemory, peak_memory
 
 CUT = 512
 WAYS: Mapping[str, str] = {"qlora": "QLoRA", "lora": "LoRA", "full": "all parameters"}
@@ -93,8 +93,13 @@ class Tuned:
     batch: int
     tokens: int
     measured_bytes: float
-    forecast_bytes: float
+    peak: PeakMemory
     standing_bytes: float
+
+    @property
+    def forecast_bytes(self) -> float:
+        """PyTorch's max_memory_allocated."""
+        return self.peak.allocated_bytes
 
     @property
     def ratio(self) -> float:
@@ -129,7 +134,7 @@ def _tuned(row: Mapping[str, Any]) -> Tuned:
     peak = peak_memory(trace)
     standing = [t for t in ("parameters", "gradients", "optimizer_state") if t in peak.timeline.live_bytes]
     standing_bytes = sum(int(peak.timeline.live_bytes[role].max()) for role in standing)
-    return Tuned(name, way, recipe.batch, tokens, row["peak_memory_bytes"], peak.allocated_bytes, standing_bytes)
+    return Tuned(name, way, recipe.batch, tokens, row["peak_memory_bytes"], peak, standing_bytes)
 
 
 def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:

@@ -224,8 +224,9 @@ def _step(run: MeasuredRun, session: Session, singles: Mapping[int, MeasuredSing
     single = singles.get(run.row_index)
     if single is not None:
         return RunForecast(run.row_index, given_step(run, session, single))
-    forecast = forecast_job(run.job, run_placement(run), session, step_only=run.memory is None)
-    memory = None if run.memory is None else forecast.details.memory
+    placement = run_placement(run)
+    forecast = forecast_job(run.job, placement, session, step_only=True)
+    memory = None if run.memory is None else forecast_job(run.largest_job, placement, session).details.memory
     return RunForecast(run.row_index, forecast.step_seconds, forecast.step_parts, memory)
 
 

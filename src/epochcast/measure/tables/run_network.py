@@ -57,6 +57,8 @@ class NamedNetwork:
     aux: bool = True
     is_sized: bool = False
     """Whether it is a decoder described by its sizes alone."""
+    largest_shape: Shape | None = None
+    """The largest sample, where samples differ: the peak of memory is its batch's."""
 
 
 @remembered(1)
@@ -82,7 +84,10 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     size = _row_size(row, batch_per_gpu)
     if source in FRAMEWORKS:
         detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
-        return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
+        units = batch_per_gpu / detector.images
+        return NamedNetwork(
+            detector.reference, detector.mean_shape, batch_units=units, largest_shape=detector.largest_shape
+        )
     if size is None and source in names["needs_input"] and model not in entries:
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden") and not _is_hugging_face(row, model):
@@ -207,6 +212,13 @@ def longest_sample(row: Row) -> int | None:
     match = re.match(r"(?:seq ?<= ?|max )(\d+)\b", words)
     is_only = match is not None and read_size(words) is None and count(row, "sequence_length") is None
     return int(match[1]) if match is not None and is_only else None
+
+
+def largest_text(row: Row) -> Shape | None:
+    """The maximum of a row that says mean and maximum of its texts: "mean 210, max 768", "seq<=768 (mean 210)"."""
+    words = text(row, "input_shape").casefold()
+    match = re.match(r"mean \d+, max (\d+)\b|seq ?<= ?(\d+) \(mean \d+\)", words)
+    return (int(match[1] or match[2]),) if match is not None else None
 
 
 def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:

@@ -35,6 +35,7 @@ from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
     family_of,
+    largest_text,
     longest_sample,
     model_names,
     named_network,
@@ -84,6 +85,8 @@ class MeasuredRun:
     """Whether the step was compiled (torch.compile, XLA)."""
     memory: MeasuredMemory | None = None
     """Where the row says something of memory."""
+    largest_shape: tuple[int, ...] | None = None
+    """The largest sample, where samples differ."""
     notes: tuple[str, ...] = ()
     """What was assumed to answer the row."""
 
@@ -96,6 +99,11 @@ class MeasuredRun:
     def recipe(self) -> Recipe:
         """How one GPU does one pass."""
         return self.job.recipe(self.job.batch or 1, self.device)
+
+    @property
+    def largest_job(self) -> Job:
+        """The job at its largest sample, whose batch has the peak of memory."""
+        return self.job if self.largest_shape is None else replace(self.job, input_shape=self.largest_shape)
 
     @property
     def setting(self) -> SoftwareSetting:
@@ -191,6 +199,7 @@ def _run(
         text(row, "data"),
         number(row, "parameters") or network.parameters,
         job.compile != EAGER,
+        largest_shape=network.largest_shape or largest_text(row),
         notes=tuple(notes),
     )
 
