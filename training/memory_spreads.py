@@ -6,9 +6,11 @@ them, so each row is one that was left out. Then
 
     E[log(measured/forecast)²] = Σ_p share_p² · variance_p         by non-negative least squares, reweighted
 
-over parts, and by group the quantiles of z = log(measured/forecast) ÷ √variance. Every network of every source counts
-alike. To say how well that holds for a source that nobody has seen, both steps are repeated without each source, and
-the share of its rows inside is written beside the numbers.
+over parts, and by group the quantiles of z = log(measured/forecast) ÷ √variance. The parts of a plain step on one GPU
+are fitted to such steps alone, and what quantised weights and several GPUs add to the others: an engine that is wrong
+about sharding says nothing about one GPU. Every network of every source counts alike. To say how well that holds for a
+source that nobody has seen, both steps are repeated without each source, and the share of its rows inside is written
+beside the numbers.
 
 Rows whose measured peak is below the bytes of their parameters, those of which the table leaves out what decides memory
 (the lengths of texts, the rank of adapters), and those of PyTorch before 1.1 are not used: a user knows these, and
@@ -33,7 +35,7 @@ from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import with_known_columns
 from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE
-from epochcast.predict.memory.memory_spreads import GROUPS, PARTS, MemorySpreads, part_shares
+from epochcast.predict.memory.memory_spreads import ALONE, GROUPS, PARTS, QUANTISED, MemorySpreads, part_shares
 from epochcast.predict.memory.peak import PeakMemory
 from studies.memory.finetuning import tuned
 from studies.memory.schedtune import schedtune
@@ -48,10 +50,13 @@ MOST_ROWS = 60
 """Of one source and table."""
 SHOWN = (0.02, 0.05, 0.25, 0.5, 0.75, 0.95, 0.98)
 """The quantiles that are written."""
-MOST_LOG_ERROR = 0.7
-"""An error beyond this is of another job than the row says: it counts, but no more than this."""
+MOST_LOG_ERROR = 0.35
+"""An error beyond this is of another job than the row says: it counts, but no more than this. The quantiles count it as
+it is."""
 USUAL: Mapping[str, float] = {"context": 0.25**2, "communication": 0.25**2, "activations, opaque": 0.2**2}
 """Variances of parts that hardly any row depends on; `context.toml` has the range that the context's comes from."""
+ADDED = (QUANTISED, "communication", "sharding", *(f"setup, {group}" for group in GROUPS if group != ALONE))
+"""Parts that a plain step on one GPU does not have."""
 USUAL_VARIANCE, LEAST_VARIANCE = 0.05**2, 0.005**2
 USUAL_CELLS, LEAST_CELLS = 2.0, 8
 """So many networks are as strong as what is usual, and so many a group needs for quantiles of its own."""
@@ -172,7 +177,7 @@ def fitted(measured: Sequence[MeasuredPeak]) -> MemorySpreads:
     """Variances of parts and quantiles of groups."""
     design = np.array([peak.shares for peak in measured]) ** 2
     errors, weights = np.array([peak.log_error for peak in measured]), weights_of(measured)
-    variances = _variances(design, errors, weights)
+    variances = _variances(design, errors, weights, np.array([peak.group == ALONE for peak in measured]))
     z = errors / np.sqrt(design @ variances)
     quantiles = {group: _quantiles(z, weights, measured, group) for group in GROUPS}
     return MemorySpreads(dict(zip(PARTS, variances.tolist(), strict=True)), quantiles)
@@ -184,15 +189,25 @@ def weights_of(measured: Sequence[MeasuredPeak]) -> Array:
     return np.asarray(1.0 / count[place], dtype=np.float64)
 
 
-def _variances(design: Array, errors: Array, weights: Array) -> Array:
+def _variances(design: Array, errors: Array, weights: Array, is_plain: NDArray[np.bool_]) -> Array:
+    """The parts of plain steps on one GPU first, then the others with those given."""
     squares = np.minimum(errors**2, MOST_LOG_ERROR**2)
-    usual = np.array([USUAL.get(part, USUAL_VARIANCE) for part in PARTS])
-    variances = usual
+    of_plain = np.array([part not in ADDED for part in PARTS])
+    variances = np.array([USUAL.get(part, USUAL_VARIANCE) for part in PARTS])
+    for rows, parts in ((is_plain, of_plain), (~is_plain, ~of_plain)):
+        variances[parts] = _least_squares(design[rows], squares[rows], weights[rows], parts, variances)
+    return variances
+
+
+def _least_squares(design: Array, squares: Array, weights: Array, parts: NDArray[np.bool_], usual: Array) -> Array:
+    """Of some parts, the others as usual."""
+    given, wanted = design[:, ~parts] @ usual[~parts], design[:, parts]
+    variances = usual[parts]
     for _ in range(_ROUNDS):
-        scale = np.sqrt(weights) / (design @ variances)
+        scale = np.sqrt(weights) / (given + wanted @ variances)
         prior = np.sqrt(USUAL_CELLS) / np.maximum(variances, LEAST_VARIANCE)
-        rows = np.concatenate([design * scale[:, None], np.diag(prior)])
-        target = np.concatenate([squares * scale, usual * prior])
+        rows = np.concatenate([wanted * scale[:, None], np.diag(prior)])
+        target = np.concatenate([np.maximum(0.0, squares - given) * scale, usual[parts] * prior])
         variances = np.maximum(nnls(rows, target)[0], LEAST_VARIANCE)
     return variances
 
@@ -247,7 +262,8 @@ def written(spreads: MemorySpreads, measured: Sequence[MeasuredPeak]) -> str:
         "# each network of a source counted once.",
         "# Inside the 90 % interval with their source left out (rows, share inside, high ÷ low):",
         *(f"#   {source}: {rows}, {share:.0%}, {width:.2f}" for source, (rows, share, width) in scores.items()),
-        f"#   mean of sources: {np.mean([share for _, share, _ in scores.values()]):.0%}",
+        f"#   all rows: {sum(rows * share for rows, share, _ in scores.values()) / len(measured):.0%}, "
+        f"mean of sources: {np.mean([share for _, share, _ in scores.values()]):.0%}",
         "",
         "# Variances of log(measured/forecast), of the share of a number that depends on the part.",
         "[variances]",

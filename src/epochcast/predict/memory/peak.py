@@ -30,6 +30,7 @@ from epochcast.predict.memory.device_context import FrameworkVersion, context_by
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE, RESERVED
 from epochcast.predict.memory.memory_spreads import ALONE, OPAQUE, ZOO, MemorySpread, StepKind, shipped_spreads
+from epochcast.predict.memory.peak_contents import AliveBytes, alive_at
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.predict.memory.sharding import WHOLE, RankShares
 from epochcast.predict.memory.verdict import EVEN, HARDLY, SURE, is_fitting, verdict_of
@@ -72,8 +73,8 @@ class PeakMemory:
 
     `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
     `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive.
-    `fits_probability` is None where no device is given. `spread` says how sure the numbers are. `paged_bytes` of state
-    had to go to the host for that, where the optimizer pages it.
+    `alive` is what is alive then, by layer. `fits_probability` is None where no device is given. `spread` says how sure
+    the numbers are. `paged_bytes` of state had to go to the host for that, where the optimizer pages it.
     """
 
     bytes: Interval
@@ -85,6 +86,7 @@ class PeakMemory:
     fits_probability: float | None
     timeline: Timeline = field(repr=False)
     spread: MemorySpread = field(repr=False)
+    alive: tuple[AliveBytes, ...] = field(default=(), repr=False)
     paged_bytes: int = 0
 
     def at_most(self, other: "PeakMemory") -> "PeakMemory":
@@ -349,6 +351,7 @@ def peak_memory(
         None if device is None else step.fits_probability(trace.batch),
         timeline,
         spread,
+        alive_at(step.lives, trace, step.size_bytes(trace.batch), where),
     )
 
 
