@@ -35,7 +35,17 @@ from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import with_known_columns
 from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE
-from epochcast.predict.memory.memory_spreads import ALONE, GROUPS, PARTS, QUANTISED, MemorySpreads, part_shares
+from epochcast.predict.memory.memory_spreads import (
+    ALONE,
+    GROUPS,
+    PARTS,
+    QUANTISED,
+    REPLICAS,
+    SHARDED,
+    SPLIT,
+    MemorySpreads,
+    part_shares,
+)
 from epochcast.predict.memory.peak import PeakMemory
 from studies.memory.finetuning import tuned
 from studies.memory.schedtune import schedtune
@@ -48,6 +58,7 @@ FILE = PACKAGE / "predict" / "memory" / "memory_spreads.toml"
 TABLES = ("runs_2026", "runs", "runs_more", "llm_runs", "user_runs")
 MOST_ROWS = 60
 """Of one source and table."""
+SOURCE = 'source = "fitted by training/memory_spreads.py to the runs above"'
 SHOWN = (0.02, 0.05, 0.25, 0.5, 0.75, 0.95, 0.98)
 """The quantiles that are written."""
 MOST_LOG_ERROR = 0.35
@@ -57,6 +68,13 @@ USUAL: Mapping[str, float] = {"context": 0.25**2, "communication": 0.25**2, "act
 """Variances of parts that hardly any row depends on; `context.toml` has the range that the context's comes from."""
 ADDED = (QUANTISED, "communication", "sharding", *(f"setup, {group}" for group in GROUPS if group != ALONE))
 """Parts that a plain step on one GPU does not have."""
+ALIKE: Mapping[str, tuple[str, ...]] = {
+    REPLICAS: (ALONE,),
+    SHARDED: (REPLICAS, SPLIT),
+    SPLIT: (SHARDED, REPLICAS),
+    f"{ALONE}, {QUANTISED}": (ALONE,),
+}
+"""Groups whose networks stand in where a group has too few, the likest first."""
 USUAL_VARIANCE, LEAST_VARIANCE = 0.05**2, 0.005**2
 USUAL_CELLS, LEAST_CELLS = 2.0, 8
 """So many networks are as strong as what is usual, and so many a group needs for quantiles of its own."""
@@ -215,11 +233,13 @@ def _least_squares(design: Array, squares: Array, weights: Array, parts: NDArray
 def _quantiles(
     z: Array, weights: Array, measured: Sequence[MeasuredPeak], group: str
 ) -> tuple[tuple[float, float], ...]:
-    """Of the rows of a group; where it has too few networks, of all."""
-    mine = np.array([peak.group == group for peak in measured])
-    cells = {peak.cell for peak, is_mine in zip(measured, mine, strict=True) if is_mine}
-    if len(cells) < LEAST_CELLS:
-        mine, cells = np.ones(len(measured), dtype=bool), {peak.cell for peak in measured}
+    """Of the rows of a group; where it has too few networks, also of those like it."""
+    groups = {group}
+    for other in ALIKE.get(group, ()):
+        if len({peak.cell for peak in measured if peak.group in groups}) < LEAST_CELLS:
+            groups.add(other)
+    mine = np.array([peak.group in groups for peak in measured])
+    cells = {peak.cell for peak in measured if peak.group in groups}
     low, _ = outside_of(max(2, len(cells)))
     inner = 0.05 - low  # so many networks stand for one more
     values = []
@@ -267,10 +287,12 @@ def written(spreads: MemorySpreads, measured: Sequence[MeasuredPeak]) -> str:
         "",
         "# Variances of log(measured/forecast), of the share of a number that depends on the part.",
         "[variances]",
+        SOURCE,
         *(f'"{part}" = {variance:.6f}' for part, variance in spreads.variances.items()),
         "",
         "# By group: [probability, z], z = log(measured/forecast) over the square root of the variance.",
         "[quantiles]",
+        SOURCE,
         *(f'"{group}" = {_pairs(rows)}' for group, rows in spreads.quantiles.items()),
         "",
     ]

@@ -7,7 +7,7 @@ from epochcast.predict.memory.memory_spreads import (
     ALONE,
     GROUPS,
     PARTS,
-    SHARED,
+    SPLIT,
     MemorySpread,
     MemorySpreads,
     StepKind,
@@ -43,7 +43,7 @@ def test_parameters_gradients_and_state_on_one_gpu_add_no_doubt() -> None:
 
 
 def test_several_gpus_are_unsure_of_what_they_share() -> None:
-    alone, several = (part_shares(StepKind(sharing=sharing), BREAKDOWN, ALLOCATED) for sharing in (ALONE, SHARED))
+    alone, several = (part_shares(StepKind(sharing=sharing), BREAKDOWN, ALLOCATED) for sharing in (ALONE, SPLIT))
     assert "sharding" not in alone
     assert several["sharding"] == pytest.approx(80 / 90)
 

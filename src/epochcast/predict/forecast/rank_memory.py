@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypedDict
 
-from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model import BuiltModel, Model
 from epochcast.describe.capture.model_reference import CONFIG, FILE_ENDINGS, LIBRARIES, ModelReference
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 from epochcast.describe.graph.trace import Trace
@@ -13,7 +13,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.memory.device_context import FrameworkVersion
 from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
 from epochcast.predict.memory.lifetimes import Role, lifetimes
-from epochcast.predict.memory.memory_spreads import ALONE, CAPTURED, REPLICAS, SHARED, ZOO
+from epochcast.predict.memory.memory_spreads import ALONE, CAPTURED, REPLICAS, SHARDED, SPLIT, ZOO
 from epochcast.predict.memory.peak import MemoryStep, PeakMemory, peak_memory, step_on
 from epochcast.predict.memory.sharding import Held
 
@@ -52,14 +52,15 @@ def _sharing(placement: Placement) -> str:
     """What a GPU has of the model."""
     if placement.gpus == 1:
         return ALONE
-    has_all = placement.replicas == placement.gpus and placement.strategy.sharing_less is None
-    return REPLICAS if has_all else SHARED
+    if placement.replicas < placement.gpus:
+        return SPLIT
+    return REPLICAS if placement.strategy.sharing_less is None else SHARDED
 
 
 def capture_of(model: object) -> str:
     """How a job's network is known: written here, or traced of its own code or file."""
     if not isinstance(model, str):
-        return CAPTURED
+        return ZOO if isinstance(model, BuiltModel) else CAPTURED
     reference = ModelReference.of(model)
     is_foreign = reference.is_code or reference.prefix in (*LIBRARIES, CONFIG)
     return CAPTURED if is_foreign or model.lower().endswith(FILE_ENDINGS) else ZOO

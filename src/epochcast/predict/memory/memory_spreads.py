@@ -17,8 +17,8 @@ share_p is the part of the number (allocated, reserved, nvidia-smi) that depends
                      more so the less usual the way is
 
 Parameters, gradients and optimizer states on one GPU are certain: they have no part of their own. The shares of
-left-out runs are those of a conformal step by group (one GPU, one GPU with quantised weights, several GPUs with all of
-the model each, several that share it), every network of every source counted alike.
+left-out runs are those of a conformal step by group (one GPU, one GPU with quantised weights, several GPUs that
+replicate, shard or split the model), every network of every source counted alike.
 `training.memory_spreads` fits all of it and writes `memory_spreads.toml`.
 """
 
@@ -52,11 +52,12 @@ KEPT = ("parameters", "gradients", "optimizer_state", "buckets")
 ZOO, CAPTURED, OPAQUE = "zoo", "captured", "opaque"
 CAPTURES = (ZOO, CAPTURED, OPAQUE)
 """How the activations are known: a network written here, one that its own code was traced of, one with unknown ops."""
-ALONE, REPLICAS, SHARED = "one GPU", "several GPUs, replicas", "several GPUs, shared model"
-SHARINGS = (ALONE, REPLICAS, SHARED)
-"""What a GPU has of the model: all of it, alone or as others have it, too; or a part."""
+ALONE, REPLICAS, SHARDED, SPLIT = "one GPU", "replicas", "sharded", "split"
+"""What a GPU has of the model: all of it, alone or as others do; a share of its state (ZeRO, FSDP); a part of its layers
+(tensor, pipeline, context and expert parallel).
+"""
 QUANTISED = "quantised"
-GROUPS = (ALONE, f"{ALONE}, {QUANTISED}", REPLICAS, SHARED)
+GROUPS = (ALONE, f"{ALONE}, {QUANTISED}", REPLICAS, SHARDED, SPLIT)
 """Conformal groups."""
 PARTS = (
     *(f"activations, {capture}" for capture in CAPTURES),
@@ -95,7 +96,7 @@ def part_shares(kind: StepKind, breakdown: Mapping[str, int], number: str) -> di
         shares["fragmentation"] = dynamic
     if number == ON_DEVICE:
         shares["context"] = sizes.get("context", 0) / whole
-    if kind.sharing == SHARED:
+    if kind.sharing in (SHARDED, SPLIT):
         shares["sharding"] = sum(sizes.get(name, 0) for name in KEPT) / whole
     if kind.sharing != ALONE and number == ON_DEVICE:
         shares["communication"] = min(1.0, NCCL_BYTES / whole)
@@ -172,7 +173,6 @@ def read_spreads(text: str) -> MemorySpreads:
     """From the text of such a file."""
     document = tomllib.loads(text)
     quantiles = {
-        group: tuple((float(share), float(value)) for share, value in rows)
-        for group, rows in document["quantiles"].items()
+        group: tuple((float(share), float(value)) for share, value in document["quantiles"][group]) for group in GROUPS
     }
-    return MemorySpreads(document["variances"], quantiles)
+    return MemorySpreads({part: float(document["variances"][part]) for part in PARTS}, quantiles)
