@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from epochcast.measure.evaluate.evaluate_runs import forecast_group
-from epochcast.measure.tables.run_memory import MeasuredMemory
+from epochcast.measure.tables.run_memory import MeasuredMemory, measured_memory
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import with_known_columns
 from epochcast.predict.cost.cost_models import find_cost_model
@@ -107,21 +107,25 @@ def peaks(most: int = MOST_ROWS) -> list[MeasuredPeak]:
     """Of all tables."""
     collected = [*_schedtune(most), *_litgpt()]
     for table in TABLES:
-        rows = list(_rows(table, most))
-        runs, _ = read_runs(rows, with_memory=True)
-        runs = [run for run in runs if _is_clear(run)]
-        groups: dict[tuple[Any, ...], list[MeasuredRun]] = {}
-        for run in runs:
-            groups.setdefault((run.reference, run.input_shape), []).append(run)
-        for group in groups.values():
-            forecasts, _ = forecast_group(group, find_cost_model("analytic"))
-            by_row = {run.row_index: run for run in group}
-            for forecast in forecasts:
-                if forecast.memory is not None:
-                    run = by_row[forecast.row_index]
-                    collected += _measured(run, rows[run.row_index], forecast.memory)
-        say(f"{table}: {len(runs)} rows, {len(collected)} peaks so far")
+        for run, row, memory in forecast_table(table, most):
+            if is_clear(run):
+                collected += _measured(run, row, memory)
+        say(f"{table}: {len(collected)} peaks so far")
     return collected
+
+
+def forecast_table(table: str, most: int) -> Iterator[tuple[MeasuredRun, Mapping[str, Any], PeakMemory]]:
+    """Every run of a table that says something of memory and can be forecast, up to so many of a source."""
+    rows = list(_rows(table, most))
+    groups: dict[tuple[Any, ...], list[MeasuredRun]] = {}
+    for run in read_runs(rows, with_memory=True)[0]:
+        groups.setdefault((run.reference, run.input_shape), []).append(run)
+    for group in groups.values():
+        by_row = {run.row_index: run for run in group}
+        for forecast in forecast_group(group, find_cost_model("analytic"))[0]:
+            if forecast.memory is not None:
+                run = by_row[forecast.row_index]
+                yield run, rows[run.row_index], forecast.memory
 
 
 def _schedtune(most: int) -> Iterator[MeasuredPeak]:
@@ -133,14 +137,14 @@ def _schedtune(most: int) -> Iterator[MeasuredPeak]:
 def _litgpt() -> Iterator[MeasuredPeak]:
     for row in tuned(data_folder())[0]:
         if row.is_possible:
+            assert row.peak is not None
             yield _one("litgpt", f"{row.name} {row.way}", row.measured_bytes, ALLOCATED, row.peak)
 
 
 def _rows(table: str, most: int) -> Iterator[dict[str, Any]]:
-    """Rows with a peak, at most so many of a source, drawn with a fixed seed."""
+    """Rows that say something of memory, at most so many of a source, drawn with a fixed seed."""
     frame = with_known_columns(pl.read_parquet(data_folder() / f"{table}.parquet"))
-    column = "peak_memory_bytes" if "peak_memory_bytes" in frame.columns else "peak_memory_gib"
-    rows = frame.filter(pl.col(column).is_not_null() & ~pl.col("source").is_in(_JUNK)).to_dicts()
+    rows = [row for row in frame.to_dicts() if row["source"] not in _JUNK and measured_memory(row) is not None]
     Random(0).shuffle(rows)
     counts: dict[str, int] = {}
     for row in rows:
@@ -151,7 +155,7 @@ def _rows(table: str, most: int) -> Iterator[dict[str, Any]]:
             yield {**row, "source": source} if table == "user_runs" else row
 
 
-def _is_clear(run: MeasuredRun) -> bool:
+def is_clear(run: MeasuredRun) -> bool:
     """Whether the row says what decides its memory."""
     version, shape = run.job.framework_numbers, run.largest_job.input_shape
     is_mean = run.source in _MEAN_LENGTHS and shape is not None and shape[0] % _WHOLE_LENGTH != 0

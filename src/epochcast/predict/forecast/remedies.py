@@ -100,7 +100,8 @@ class UnfitJob:
         enough = {remedy.change for remedy in fitting}
         others = [*self._with_checkpointing(alone, enough), *self._more_hardware(), *self._other_jobs()]
         fitting += [remedy for candidate in others for remedy in self._tried(candidate)]
-        return tuple(sorted(fitting, key=lambda one: (EFFORTS.index(one.effort), one.verdict != FITS, one.time_factor)))
+        worth = [one for one in fitting if not any(_is_enough(other, one) for other in fitting)]
+        return tuple(sorted(worth, key=lambda one: (EFFORTS.index(one.effort), one.verdict != FITS, one.time_factor)))
 
     # ---- one candidate --------------------------------------------------------------------------
 
@@ -259,6 +260,12 @@ class UnfitJob:
             again = replace(adapted, checkpointing="full")
             both = replace(alone, change=f"{method}, {CHECKPOINTING}", value=f"{value}, every block", job=again)
             yield from list(self._first_fitting(iter((alone, both)))) or [both]
+
+
+def _is_enough(less: Remedy, more: Remedy) -> bool:
+    """Whether a change makes another superfluous: it changes fewer things, costs no more time and fits as surely."""
+    is_part = less.options.keys() < more.options.keys() and EFFORTS.index(less.effort) <= EFFORTS.index(more.effort)
+    return is_part and less.time_factor <= more.time_factor and (less.verdict == FITS or more.verdict != FITS)
 
 
 def _larger(device: Device) -> list[Device]:

@@ -53,8 +53,8 @@ ZOO, CAPTURED, OPAQUE = "zoo", "captured", "opaque"
 CAPTURES = (ZOO, CAPTURED, OPAQUE)
 """How the activations are known: a network written here, one that its own code was traced of, one with unknown ops."""
 ALONE, REPLICAS, SHARDED, SPLIT = "one GPU", "replicas", "sharded", "split"
-"""What a GPU has of the model: all of it, alone or as others do; a share of its state (ZeRO, FSDP); a part of its layers
-(tensor, pipeline, context and expert parallel).
+"""What a GPU has of the model: all of it, alone or as others do; a share of its state (ZeRO, FSDP); a part of its
+layers (tensor, pipeline, context and expert parallel).
 """
 QUANTISED = "quantised"
 GROUPS = (ALONE, f"{ALONE}, {QUANTISED}", REPLICAS, SHARDED, SPLIT)
