@@ -70,8 +70,8 @@ ADDED = (QUANTISED, "communication", "sharding", *(f"setup, {group}" for group i
 """Parts that a plain step on one GPU does not have."""
 ALIKE: Mapping[str, tuple[str, ...]] = {
     REPLICAS: (ALONE,),
-    SHARDED: (REPLICAS, SPLIT),
-    SPLIT: (SHARDED, REPLICAS),
+    SHARDED: (REPLICAS, SPLIT, ALONE),
+    SPLIT: (SHARDED, REPLICAS, ALONE),
     f"{ALONE}, {QUANTISED}": (ALONE,),
 }
 """Groups whose networks stand in where a group has too few, the likest first."""
@@ -246,7 +246,7 @@ def _quantiles(
     cells = {peak.cell for peak in measured if peak.group in groups}
     low, _ = outside_of(max(2, len(cells)))
     inner = 0.05 - low  # so many networks stand for one more
-    values = []
+    values: list[float] = []
     for share in SHOWN:
         moved = min(max(share + inner * (2 * share - 1) / 0.9, 0.0), 1.0)
         value = weighted_quantile(z[mine], weights[mine], moved)

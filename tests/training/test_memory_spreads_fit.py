@@ -7,7 +7,7 @@ from epochcast.predict.memory.memory_spreads import ALONE, PARTS, SPLIT
 from training.memory_spreads import MeasuredPeak, fitted, is_inside, left_out
 
 
-def peaks(group: str, deviations: dict[str, float], count: int = 400) -> list[MeasuredPeak]:
+def peaks(group: str, deviations: dict[str, float], count: int = 300) -> list[MeasuredPeak]:
     """Networks of ten sources whose errors are normal, each part with its own deviation."""
     draw = np.random.default_rng(7)
     measured = []

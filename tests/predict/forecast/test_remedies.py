@@ -1,5 +1,7 @@
 """What would make a job fit, by what it costs in time."""
 
+from typing import Any
+
 import pytest
 
 import epochcast as ec
@@ -13,9 +15,10 @@ def test_what_would_fit_fits_with_the_options_that_it_names() -> None:
     assert answer.fits is False
     assert {"accumulate", "batch", "device"} <= {remedy.change for remedy in found}
     cheapest = found[0]
-    types = {"batch": int, "accumulate": int}
-    options = {name: types.get(name, str)(value) for name, value in cheapest.options.items()}
-    again = ec.forecast("gpt2", **{"device": "T4", "batch": 64, "optimizer": "adamw"} | options)
+    options: dict[str, Any] = {"device": "T4", "batch": 64, "optimizer": "adamw"}
+    for name, value in cheapest.options.items():
+        options[name] = int(value) if value.isdecimal() else value
+    again = ec.forecast("gpt2", **options)
     assert again.fits
     assert again.memory_verdict == cheapest.verdict
     assert 1 / again.samples_per_second * answer.samples_per_second == pytest.approx(cheapest.time_factor)

@@ -111,7 +111,8 @@ def forecast_runs(
 def _memory(count: int, runs: Mapping[int, MeasuredRun], forecasts: Iterable[RunForecast]) -> PredictedMemory | None:
     """The memory of rows that say something of it; None if none does."""
     measured, low, mid, high, probabilities = (np.full(count, np.nan) for _ in range(5))
-    kinds, verdicts = [None] * count, [None] * count
+    kinds: list[str | None] = [None] * count
+    verdicts: list[str | None] = [None] * count
     ran_out = np.zeros(count, dtype=bool)
     for forecast in forecasts:
         row_index, stated, memory = forecast.row_index, runs[forecast.row_index].memory, forecast.memory

@@ -11,11 +11,11 @@ is that of a sample, compared with the job as asked, as if it fitted. Changes th
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
 
-from epochcast.base.record import Record, json_name
+from epochcast.base.record import Record, json_key
 from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 from epochcast.describe.graph.precision import mixed_precision
@@ -61,7 +61,7 @@ class Remedy(Record):
     value: str
     peak_bytes: Interval
     device: str
-    verdict: str = json_name("memory_verdict")
+    verdict: str = field(metadata=json_key("memory_verdict"))
     fits_probability: float
     step_seconds: Interval
     time_factor: float

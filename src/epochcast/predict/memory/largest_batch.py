@@ -8,6 +8,7 @@ better.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,7 @@ from epochcast.base.record import Record
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
-from epochcast.predict.memory.device_context import FrameworkVersion
-from epochcast.predict.memory.memory_spreads import ALONE, ZOO
 from epochcast.predict.memory.peak import MemoryStep, step_on
-from epochcast.predict.memory.sharding import WHOLE, RankShares
 from epochcast.predict.memory.verdict import EVEN, HARDLY, SURE
 
 TRIED, TRIED_APART = 7, 0.02
@@ -45,31 +43,9 @@ class LargestBatch(Record):
         )
 
 
-def largest_batch(
-    trace: Trace,
-    device: Device,
-    *,
-    set_to_none: bool = True,
-    sums_in_place: bool = True,
-    allocator: str = "caching",
-    shares: RankShares = WHOLE,
-    framework_version: FrameworkVersion | None = None,
-    capture: str = ZOO,
-    sharing: str = ALONE,
-) -> LargestBatch:
-    """The largest batch of a step on a device; the trace's own batch does not matter."""
-    step = step_on(
-        trace,
-        device,
-        set_to_none=set_to_none,
-        sums_in_place=sums_in_place,
-        allocator=allocator,
-        shares=shares,
-        framework_version=framework_version,
-        capture=capture,
-        sharing=sharing,
-    )
-    return largest_of(step)
+def largest_batch(trace: Trace, device: Device, **options: Any) -> LargestBatch:
+    """The largest batch of a step on a device, with the options of `step_on`; the trace's own batch does not matter."""
+    return largest_of(step_on(trace, device, **options))
 
 
 def largest_of(step: MemoryStep) -> LargestBatch:
