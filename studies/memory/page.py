@@ -51,7 +51,7 @@ def page(results: Results, figures: Mapping[str, tuple[float, str]]) -> str:
         "",
         "## Peaks by source, task and number",
         "",
-        "Rows as `epochcast evaluate` reads them, up to 40 of a source, among them rows that leave out lengths of",
+        "Rows as `epochcast evaluate` reads them, up to 24 of a source, among them rows that leave out lengths of",
         "texts, ranks of adapters or the kind of number. Width is high ÷ low of the interval. accelerate's estimate",
         "(four times the model) is asked on one GPU; ftuneai is not installed here and was not asked.",
         "",

@@ -20,9 +20,9 @@ from studies.memory.truth import CHECKED_OPTIMIZERS, PROFILED, TRACKED, Check, p
 from training.files import data_folder
 
 PAGE = Path(__file__).parents[2] / "docs" / "memory-accuracy.md"
-TIMM_ROWS = 100
+TIMM_ROWS = 60
 """Rows of memory_timm_intervals that are captured, drawn at random; only rows with both ends of their bracket count."""
-MOST_ROWS = 40
+MOST_ROWS = 24
 """Of a source in a table of measured runs."""
 TRUTH_BATCH = 16
 TRACKED_SIZE = 224
