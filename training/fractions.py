@@ -79,7 +79,7 @@ def launch_seconds(
     return launches
 
 
-def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions: Mapping[str, Sustained]) -> str:
+def profiles_toml(material: Material, fractions: Mapping[str, Sustained]) -> str:
     """The file of measured devices."""
     pieces = [_HEAD]
     steps = [e.device.name for e in material.examples]

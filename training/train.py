@@ -246,7 +246,7 @@ def main() -> int:
     say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")
     texts = {
         PACKAGE / "predict" / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
-        PACKAGE / "hardware" / "profiles.toml": profiles_toml(errors.members, material, fractions),
+        PACKAGE / "hardware" / "profiles.toml": profiles_toml(material, fractions),
         PACKAGE / "hardware" / "measured.toml": measured_toml(material),
         DOCS / "model-card.md": model_card(material, errors, spreads, without),
         ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, shares, is_kernels),

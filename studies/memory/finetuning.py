@@ -27,7 +27,7 @@ from epochcast.describe.capture.zoo import ZOO
 from epochcast.describe.graph.lora import linear_names
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.predict.memory.peak import peak_memory
+from epochcast.predict.memory.peak import PeakMemory, peak_memory
 
 CUT = 512
 WAYS: Mapping[str, str] = {"qlora": "QLoRA", "lora": "LoRA", "full": "all parameters"}
@@ -95,6 +95,7 @@ class Tuned:
     measured_bytes: float
     forecast_bytes: float
     standing_bytes: float
+    peak: PeakMemory | None = None
 
     @property
     def ratio(self) -> float:
@@ -129,7 +130,8 @@ def _tuned(row: Mapping[str, Any]) -> Tuned:
     peak = peak_memory(trace)
     standing = [t for t in ("parameters", "gradients", "optimizer_state") if t in peak.timeline.live_bytes]
     standing_bytes = sum(int(peak.timeline.live_bytes[role].max()) for role in standing)
-    return Tuned(name, way, recipe.batch, tokens, row["peak_memory_bytes"], peak.allocated_bytes, standing_bytes)
+    measured_bytes = row["peak_memory_bytes"]
+    return Tuned(name, way, recipe.batch, tokens, measured_bytes, peak.allocated_bytes, standing_bytes, peak)
 
 
 def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:
@@ -174,14 +176,10 @@ def section(tuned_rows: Sequence[Tuned], refused: Mapping[str, int]) -> Iterator
     """The lines of the page."""
     scored = [point for point in tuned_rows if point.is_possible]
     yield from (
-        "## Fine-tuning with LoRA",
+        "## LitGPT's fine-tuning, one GPU, allocated",
         "",
-        "LitGPT publishes PyTorch's own peak of allocated memory for fine-tuning on one GPU. Ranks, layers and the",
-        "longest text are read from that project's files, nothing is fitted. Four rules were written after a first",
-        "look at these rows (mean error of LoRA 11 %, of QLoRA 36 %): norms in float32, dropout in front of every",
-        "update and inputs of four-bit products kept, from the sources of the libraries, and four-bit weights written",
-        "out by way of float16, from memory. So this is no blind test. The output layer in pieces is left out, and",
-        "QLoRA holds more than we can explain.",
+        "Ranks, layers and the longest text are read from that project's files. Rules of LoRA and of 4-bit bases were",
+        "written after a look at these rows, so this is no blind test.",
         "",
         "| way | rows | mean error | median | bias |",
         "|---|---|---|---|---|",
@@ -200,11 +198,4 @@ def section(tuned_rows: Sequence[Tuned], refused: Mapping[str, int]) -> Iterator
         yield "moments take in the precision they name."
         yield ""
     yield "Refused: " + "; ".join(f"{count} rows, {reason}" for reason, count in sorted(refused.items())) + "."
-    yield ""
-    yield "| model | way | batch · tokens | PyTorch's peak, GB | forecast | error |"
-    yield "|---|---|---|---|---|---|"
-    for point in sorted(scored, key=lambda p: (-abs(p.ratio - 1), p.name)):
-        ours, theirs = point.forecast_bytes / 1e9, point.measured_bytes / 1e9
-        sizes = f"{point.batch} · {point.tokens:,}"
-        yield f"| {point.name} | {WAYS[point.way]} | {sizes} | {theirs:.2f} | {ours:.2f} | {point.ratio - 1:+.0%} |"
     yield ""

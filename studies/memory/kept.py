@@ -1,5 +1,9 @@
-"""Lifetimes of many networks, kept in the scratch folder: a capture takes seconds, reading it back milliseconds."""
+"""Lifetimes of many networks, kept in the scratch folder: a capture takes seconds, reading it back milliseconds. They
+are kept under a digest of the code that makes them, so that a change of the engine is seen.
+"""
 
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +12,7 @@ from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.predict.memory.lifetimes import Lifetimes, lifetimes
 from training.examples import scratch
+from training.files import PACKAGE
 
 _COLUMNS = ("roles", "fixed_bytes", "sample_bytes", "born", "last")
 
@@ -32,4 +37,16 @@ def kept_lifetimes(reference: str, shape: tuple[int, ...], recipe: Recipe) -> Li
 def _path(reference: str, shape: tuple[int, ...], recipe: Recipe) -> Path:
     parts = [reference.replace(":", "_"), "x".join(map(str, shape)), recipe.precision, recipe.optimizer]
     parts += [recipe.attention, recipe.update_style, "nhwc" if recipe.channels_last else "nchw"]
-    return scratch() / ("lifetimes-" + "-".join(parts) + ".npz")
+    return scratch() / ("-".join(["lifetimes", _engine(), *parts]) + ".npz")
+
+
+@cache
+def _engine() -> str:
+    """A digest of what decides lifetimes."""
+    places = (
+        PACKAGE / "describe" / "graph",
+        PACKAGE / "describe" / "capture" / "torch",
+        PACKAGE / "predict" / "memory",
+    )
+    texts = (file.read_bytes() for place in places for file in sorted(place.rglob("*.py")))
+    return blake2b(b"".join(texts), digest_size=6).hexdigest()

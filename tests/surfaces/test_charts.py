@@ -85,9 +85,12 @@ def test_the_highest_point_of_memory_is_the_peak_of_the_text(gpus: int) -> None:
     rows = _values(charts.memory_timeline(answer))
     totals: dict[int, float] = {}
     for row in rows:
-        if "content" in row:
+        if "op" in row:
             totals[row["op"]] = totals.get(row["op"], 0.0) + row["GiB"]
     assert max(totals.values()) * 2**30 == pytest.approx(answer.peak_bytes.mid, rel=1e-6)
+    layers = [row for row in rows if "layer" in row]
+    tensors = answer.peak_bytes.mid - sum(answer.peak_breakdown[name] for name in ("context", "fragmentation"))
+    assert sum(row["GiB"] for row in layers) * 2**30 == pytest.approx(tensors, rel=1e-6)
     ends, *_ = [row for row in rows if "expected" in row]
     assert ends["high"] * 2**30 == pytest.approx(answer.peak_bytes.high)
 

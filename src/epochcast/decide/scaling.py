@@ -46,7 +46,7 @@ class Case:
 _FORECAST_VALUES = (
     *("strategy", "batch_per_gpu", "global_batch", "step_seconds", "step_parts", "samples_per_second"),
     *("images_per_second", "tokens_per_second", "tokens_per_second_per_gpu", "mfu", "epoch_seconds", "total_seconds"),
-    *("dollars", "fits", "memory_verdict"),
+    *("dollars", "fits", "memory_verdict", "fits_probability"),
 )
 
 

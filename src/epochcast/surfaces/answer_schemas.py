@@ -34,8 +34,8 @@ from epochcast.observe.store.access_tokens import Token
 from epochcast.observe.store.store_rows import Attempt, RunRow
 from epochcast.observe.store.thinning import Thinned
 from epochcast.predict.forecast.forecast import MEMORY_KEYS, SETUP
+from epochcast.predict.forecast.remedies import Remedy
 from epochcast.predict.forecast.step_explain import StepShares
-from epochcast.predict.memory.remedies import Remedy
 from epochcast.schedule.job_launcher import SchedulerEvent
 from epochcast.schedule.policy_comparison import PolicyComparison
 from epochcast.schedule.queue_changes import CancelledJob

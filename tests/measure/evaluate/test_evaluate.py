@@ -50,7 +50,7 @@ def test_rows_that_cannot_be_forecast_are_counted_with_their_reason() -> None:
 def test_json_has_the_keys_of_the_contract() -> None:
     found = evaluate(runs({}), cost_model=ANALYTIC).as_dict()
     figures = {"n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage", "width", "interval_score"}
-    assert set(found) == figures | {"refusals", "notes", "groups"}
+    assert set(found) == figures | {"refusals", "notes", "groups", "memory"}
 
 
 def test_refusals_are_grouped_and_assumptions_counted() -> None:

@@ -43,7 +43,8 @@ def test_missing_columns_are_named() -> None:
     with pytest.raises(BadInput) as caught:
         kind_of(["model", "device", "seconds_per_step"])
     assert str(caught.value) == (
-        "a table of runs needs the columns batch_per_gpu, step_seconds or samples_per_second, which are not there"
+        "a table of runs needs the columns batch_per_gpu, step_seconds or samples_per_second or peak_memory_bytes "
+        "or peak_memory_gib, which are not there"
     )
 
 

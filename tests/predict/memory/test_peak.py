@@ -9,8 +9,8 @@ from epochcast.hardware.catalogue import devices, find_device
 from epochcast.predict.memory.device_context import context_bytes, room_bytes, usable_bytes
 from epochcast.predict.memory.largest_batch import largest_batch
 from epochcast.predict.memory.lifetimes import Role
+from epochcast.predict.memory.memory_kinds import MEMORY_KINDS
 from epochcast.predict.memory.peak import peak_memory, step_on
-from epochcast.predict.memory.remedies import would_fit
 from epochcast.predict.memory.replay import OutOfMemory
 from epochcast.predict.memory.sharding import RankShares, zero_shares
 from epochcast.predict.memory.workspaces import workspace_bytes
@@ -120,12 +120,22 @@ def test_buckets_hold_the_gradients_once_more() -> None:
     assert found.breakdown["buckets"] == 4 * 11_689_512
 
 
-def test_what_would_fit_fits() -> None:
-    recipe = Recipe(512, optimizer="momentum")
-    found = {remedy.change: remedy for remedy in would_fit(RESNET, recipe, replace(V100, memory_bytes=2**33))}
-    assert {"batch", "accumulate", "device"} <= set(found)
-    assert found["device"].peak_bytes.mid > 2**33
-    assert all(r.peak_bytes.mid <= 2**33 for name, r in found.items() if name != "device")
+def test_a_context_has_the_kernels_that_the_framework_loads() -> None:
+    """All of them before PyTorch 1.13, those that a step uses since."""
+    a100 = find_device("A100")
+    old, new = (context_bytes(a100, version) for version in ((1, 12), (1, 13)))
+    assert new == context_bytes(a100, (2, 5)) == context_bytes(a100) < old / 2
+    assert context_bytes(a100, (0, 4)) == old
+    trace = RESNET.trace(Recipe(8))
+    peaks = [peak_memory(trace, a100, framework_version=version) for version in ((1, 12), None)]
+    assert peaks[0].bytes.mid - peaks[1].bytes.mid == old - new
+
+
+def test_each_number_has_an_interval_and_includes_the_one_before() -> None:
+    found = peak_memory(RESNET.trace(Recipe(32)), V100)
+    numbers = [found.interval_of(number) for number in MEMORY_KINDS]
+    assert [number.mid for number in numbers] == [found.allocated_bytes, found.reserved_bytes, found.bytes.mid]
+    assert all(number.low < number.mid < number.high for number in numbers)
 
 
 def test_every_device_leaves_room_for_tensors() -> None:

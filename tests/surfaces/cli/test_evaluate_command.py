@@ -36,6 +36,7 @@ def test_json_is_the_contract(command: Command, table: Path) -> None:
         "refusals",
         "notes",
         "groups",
+        "memory",
     ]
     assert (ran.json["n"], ran.json["failed"][0]["model"]) == (2, "nonet")
     assert list(ran.json["groups"]) == ["V100-SXM2-16GB / resnet", "V100-SXM2-16GB / vgg", "V100-SXM2-16GB / nonet"]
@@ -98,6 +99,6 @@ def test_missing_columns_are_named(command: Command, tmp_path: Path) -> None:
     ran = command(f"evaluate {tmp_path / 't.csv'}")
     assert (ran.code, ran.err) == (
         2,
-        "epochcast: a table of runs needs the columns batch_per_gpu, step_seconds or samples_per_second, "
-        "which are not there\n",
+        "epochcast: a table of runs needs the columns batch_per_gpu, step_seconds or samples_per_second or "
+        "peak_memory_bytes or peak_memory_gib, which are not there\n",
     )

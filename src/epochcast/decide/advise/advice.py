@@ -35,10 +35,10 @@ from epochcast.predict.forecast.job_doubts import is_about_loader
 from epochcast.predict.forecast.loader_queue import Service, WorkerHost, device_copy_seconds, sample_bytes
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import job_largest_batch
+from epochcast.predict.forecast.remedies import Remedy
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.predict.memory.largest_batch import LargestBatch
-from epochcast.predict.memory.remedies import Remedy
 from epochcast.units import show_bytes
 
 
@@ -148,6 +148,7 @@ class Advice(Displayed, Framed, Record):
         step_seconds="solution.smallest.step.seconds",
         step_parts="solution.smallest.step.parts",
         memory_bytes="problem.placement.device.memory_bytes",
+        fits_probability="forecast.fits_probability",
         remedies="remedies_to_fit",
     )
     json_merged: ClassVar[tuple[str, ...]] = ("setup",)

@@ -47,6 +47,7 @@ class Candidate(Record):
         nodes="offer.nodes",
         precision="forecast.precision",
         memory_verdict="forecast.memory_verdict",
+        fits_probability="forecast.fits_probability",
         tokens_per_second="forecast.tokens_per_second",
         mfu="forecast.mfu",
         dollars_per_hour="offer.dollars_per_hour",

@@ -1,4 +1,5 @@
-"""Forecasts against measurements: errors, and coverage and width of intervals, overall and by group.
+"""Forecasts against measurements: errors, and coverage and width of intervals, overall and by group; of times, and of
+the peak memory of runs that have it.
 
 A table of measured runs, single ops or single layers is recognised by its columns (`table.TABLE_COLUMNS`). Every row is
 forecast as a user's job would be. A row that cannot be forecast is a failure with a reason, and is counted. Errors are
@@ -17,6 +18,7 @@ from epochcast.base.frames import as_pandas
 from epochcast.base.record import Record, paths, record_fields
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.evaluate.memory_evaluation import MemoryEvaluation, memory_evaluation
 from epochcast.measure.evaluate.op_layouts import with_op_columns
 from epochcast.measure.evaluate.predicted import Predicted, Progress
 from epochcast.measure.evaluate.refusals import RefusedRows, refusals
@@ -95,9 +97,14 @@ class Evaluation(Record):
         """The groups as the JSON form has them."""
         return self.groups()
 
+    @property
+    def memory(self) -> MemoryEvaluation | None:
+        """The same of memory; None if no row says anything of it."""
+        return memory_evaluation(self.rows, self.by)
+
     json_paths: ClassVar[Mapping[str, str]] = {
         **{name: f"scores.{name}" for name in record_fields(Scores)},
-        **paths("refusals", failed="failures", notes="note_counts", groups="group_scores"),
+        **paths("refusals", failed="failures", notes="note_counts", groups="group_scores", memory="memory"),
     }
 
     def frame(self) -> "DataFrame":

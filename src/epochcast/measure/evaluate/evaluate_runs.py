@@ -1,11 +1,12 @@
-"""Forecasts of measured runs. Every network is captured once and resized for each of its rows.
+"""Forecasts of measured runs: their time, and their memory where the row has it. Every network is captured once and
+resized for each of its rows.
 
 With the measured steps of one GPU only what several add is forecast, not the speed of one (`given_single.py`).
 """
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from epochcast.errors import EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.interval import Interval
 from epochcast.measure.evaluate.given_single import MeasuredSingle, SingleSteps, given_bare_step, given_step
-from epochcast.measure.evaluate.predicted import Predicted, Progress
+from epochcast.measure.evaluate.predicted import Predicted, PredictedMemory, Progress
 from epochcast.measure.evaluate.scoring_profile import ScoringProfile
 from epochcast.measure.tables.cells import count, number, text
 from epochcast.measure.tables.row_errors import CaptureFailed, FailedRow, NoSingleGpuRow
@@ -30,6 +31,7 @@ from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.step_parts import StepParts
+from epochcast.predict.memory.peak import PeakMemory
 
 # With fewer networks than this, starting processes takes longer than it saves.
 LEAST_NETWORKS = 40
@@ -39,11 +41,12 @@ SAME_ROWS = 4096
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """The forecast of one run."""
+    """The forecast of one run; `memory` where its row says something of it."""
 
     row_index: int
     seconds: Interval
     parts: StepParts | None = None
+    memory: PeakMemory | None = None
 
 
 def forecast_runs(
@@ -59,7 +62,13 @@ def forecast_runs(
 ) -> Predicted:
     """The step of every row, or the reason why there is none. With `singles` only what several GPUs add is forecast."""
     given_single = singles is not None
-    runs, failures = read_runs(rows, with_bare=given_single, with_doubtful=with_doubtful, allow_code=allow_code)
+    runs, failures = read_runs(
+        rows,
+        with_bare=given_single,
+        with_doubtful=with_doubtful,
+        with_memory=not given_single,
+        allow_code=allow_code,
+    )
     if profile is not None:
         runs, not_of_it = profile.applied(runs)
         failures += not_of_it
@@ -76,6 +85,8 @@ def forecast_runs(
     by_row = {run.row_index: run for run in runs}
     for forecast in forecasts:
         row_index = forecast.row_index
+        if not by_row[row_index].is_timed:
+            continue
         low[row_index], mid[row_index], high[row_index] = (
             forecast.seconds.low,
             forecast.seconds.mid,
@@ -89,10 +100,34 @@ def forecast_runs(
         "family": [family_of(str(row.get("model"))) for row in rows],
     }
     is_forecast = ~np.isnan(mid)
-    notes = Counter(note for run in runs if is_forecast[run.row_index] for note in run.notes)
+    answered = {forecast.row_index for forecast in forecasts}
+    notes = Counter(note for run in runs if run.row_index in answered for note in run.notes)
     in_order = tuple(sorted(failures, key=lambda failure: failure.row_index))
     parts = {"exposed_comm": exchange, "host": host}
-    return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()), parts)
+    memory = _memory(len(rows), by_row, forecasts)
+    return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()), parts, memory)
+
+
+def _memory(count: int, runs: Mapping[int, MeasuredRun], forecasts: Iterable[RunForecast]) -> PredictedMemory | None:
+    """The memory of rows that say something of it; None if none does."""
+    measured, low, mid, high, probabilities = (np.full(count, np.nan) for _ in range(5))
+    kinds: list[str | None] = [None] * count
+    verdicts: list[str | None] = [None] * count
+    ran_out = np.zeros(count, dtype=bool)
+    for forecast in forecasts:
+        row_index, stated, memory = forecast.row_index, runs[forecast.row_index].memory, forecast.memory
+        if stated is None or memory is None:
+            continue
+        kinds[row_index], verdicts[row_index] = stated.kind, memory.verdict
+        probabilities[row_index] = np.nan if memory.fits_probability is None else memory.fits_probability
+        ran_out[row_index] = stated.ran_out
+        if stated.peak_bytes is not None:
+            peak = memory.interval_of(stated.compared_kind)
+            measured[row_index] = stated.peak_bytes
+            low[row_index], mid[row_index], high[row_index] = peak.low, peak.mid, peak.high
+    if not any(kinds):
+        return None
+    return PredictedMemory(measured, low, mid, high, kinds, verdicts, probabilities, ran_out)
 
 
 def _is_on_several(row: dict[str, Any]) -> bool:
@@ -167,11 +202,11 @@ def forecast_group(
             *(FailedRow.because(run.row_index, run.model, error) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
-    steps: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
+    steps: Cache[Hashable, RunForecast] = Cache(SAME_ROWS)
     for run in runs:
         try:
-            seconds, parts = steps.get(_step_key(run, singles or {}), partial(_step, run, session, singles or {}))
-            forecasts.append(RunForecast(run.row_index, seconds, parts))
+            forecast = steps.get(_step_key(run, singles or {}), partial(_step, run, session, singles or {}))
+            forecasts.append(replace(forecast, row_index=run.row_index))
         except EpochcastError as error:
             failures.append(FailedRow.because(run.row_index, run.model, error))
         except Exception as error:  # front ends run other people's code: any error is the reason of a failure
@@ -181,18 +216,19 @@ def forecast_group(
 
 def _step_key(run: MeasuredRun, singles: Mapping[int, MeasuredSingle]) -> Hashable:
     """What a forecast depends on: rows that repeat a measurement repeat no forecast."""
-    return replace(run, row_index=0, step_seconds=1.0, notes=()), singles.get(run.row_index)
+    asked = replace(run, row_index=0, step_seconds=1.0, memory=None, notes=())
+    return asked, run.memory is not None, singles.get(run.row_index)
 
 
-def _step(
-    run: MeasuredRun, session: Session, singles: Mapping[int, MeasuredSingle]
-) -> tuple[Interval, StepParts | None]:
-    """The step, and what it is made of where all of it is forecast."""
+def _step(run: MeasuredRun, session: Session, singles: Mapping[int, MeasuredSingle]) -> RunForecast:
+    """The step, what it is made of where all of it is forecast, and its memory where the row has it."""
     single = singles.get(run.row_index)
     if single is not None:
-        return given_step(run, session, single), None
-    forecast = forecast_job(run.job, run_placement(run), session, step_only=True)
-    return forecast.step_seconds, forecast.step_parts
+        return RunForecast(run.row_index, given_step(run, session, single))
+    placement = run_placement(run)
+    forecast = forecast_job(run.job, placement, session, step_only=True)
+    memory = None if run.memory is None else forecast_job(run.largest_job, placement, session).details.memory
+    return RunForecast(run.row_index, forecast.step_seconds, forecast.step_parts, memory)
 
 
 def _bare_group(

@@ -4,6 +4,7 @@ temporary folder, so that memory does not grow with the table. What is asked of 
     row, device, family       where in the table, and what to group by
     …                         columns of the table that identify a row
     measured_seconds, low_seconds, predicted_seconds, high_seconds, is_forecast
+    measured_bytes, …         the same of the memory of rows that have it, and the verdict (`MEMORY`)
     reason, refused, …        why a row failed, its model or what stands for it, and the error (`FAILURE`)
     by:NAME                   columns of the table to group by
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epochcast.measure.evaluate.predicted import Predicted
+from epochcast.measure.evaluate.predicted import Predicted, PredictedMemory
 from epochcast.measure.tables.row_errors import FailedRow
 from epochcast.measure.tables.table_chunks import CHUNK_ROWS, polars
 from epochcast.measure.tables.table_files import mixed_kinds
@@ -39,6 +40,9 @@ ROW_COLUMNS = (
     "mode",
 )
 SECONDS = ("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds")
+BYTES = ("measured_bytes", "low_bytes", "predicted_bytes", "high_bytes")
+MEMORY = (*BYTES, "memory_kind", "memory_verdict", "fits_probability", "ran_out")
+"""Columns of rows that say something of memory, in a table in which any does."""
 LABELS = ("device", "family")
 FAILURE = {"refused": "model", "reason": "reason", "error_class": "error_class", "about": "about"}
 """Columns of a row that failed, and the fields of `FailedRow` that they hold."""
@@ -59,7 +63,7 @@ def scored(part: Predicted, table: "DataFrame", by: Sequence[str], first_row: in
     columns |= {name: pl.Series(labels, dtype=pl.String) for name, labels in part.labels.items()}
     columns |= {name: table[name] for name in ROW_COLUMNS if name in table.columns}
     columns |= dict(zip(SECONDS, seconds, strict=True))
-    columns |= {"is_forecast": part.is_forecast}
+    columns |= {"is_forecast": part.is_forecast} | _memory_columns(part.memory)
     columns |= {
         name: pl.Series([failure and getattr(failure, field) for failure in failures], dtype=pl.String)
         for name, field in FAILURE.items()
@@ -67,6 +71,16 @@ def scored(part: Predicted, table: "DataFrame", by: Sequence[str], first_row: in
     columns |= {by_column(name): table[name] for name in by if name not in part.labels}
     frame: DataFrame = pl.DataFrame(columns)
     return frame
+
+
+def _memory_columns(memory: PredictedMemory | None) -> dict[str, Any]:
+    """What `MEMORY` names; nothing where no row has it."""
+    if memory is None:
+        return {}
+    pl = polars()
+    sizes = (memory.measured_bytes, memory.low_bytes, memory.mid_bytes, memory.high_bytes)
+    words = (pl.Series(values, dtype=pl.String) for values in (memory.kinds, memory.verdicts))
+    return dict(zip(MEMORY, (*sizes, *words, memory.probabilities, memory.ran_out), strict=True))
 
 
 @dataclass
@@ -141,14 +155,31 @@ class ScoredRows:
         pl = polars()
         measured, low, mid, high = (pl.col(name) for name in SECONDS)
         inside = (low <= measured) & (measured <= high)
-        rows = self.lazy().filter(pl.col("is_forecast") | pl.col("reason").is_not_null())
+        answered = pl.col("is_forecast") | pl.col("reason").is_not_null()
+        if self.has_memory:
+            answered |= pl.col("memory_kind").is_not_null()
+        rows = self.lazy().filter(answered)
         rows = rows.with_columns(
             ((mid - measured).abs() / measured).alias("ape"),
             pl.when("is_forecast").then(inside).alias("inside"),
         )
         present = {name for schema in self._schemas for name in schema}
         shown = [name for name in ("row", *LABELS, *ROW_COLUMNS, *SECONDS) if name in present]
-        frame: LazyFrame = rows.select(*shown, "ape", "inside", "reason").with_columns(
-            pl.col(*SECONDS, "ape").fill_nan(None)
+        memory = MEMORY if self.has_memory else ()
+        numbers = [*SECONDS, "ape", *(name for name in memory if name in (*BYTES, "fits_probability"))]
+        frame: LazyFrame = rows.select(*shown, "ape", "inside", *memory, "reason").with_columns(
+            pl.col(*numbers).fill_nan(None)
         )
+        return frame
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether any row says something of memory."""
+        return any(MEMORY[0] in schema for schema in self._schemas)
+
+    def memory_rows(self, by: Sequence[str]) -> "DataFrame":
+        """The rows whose memory was forecast, with the columns to group by."""
+        pl = polars()
+        rows = self.lazy().filter(pl.col("memory_kind").is_not_null())
+        frame: DataFrame = rows.select(*MEMORY, *(by_column(name) for name in by)).collect()
         return frame

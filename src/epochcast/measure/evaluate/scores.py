@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.base.record import Record
+from epochcast.base.record import Record, record_fields
 from epochcast.interval import COVERAGE
 
 if TYPE_CHECKING:
@@ -44,6 +44,28 @@ class Scores(Record):
     coverage: float | None
     width: float | None
     interval_score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryScores(Record):
+    """The figures over `n` rows with a measured peak; `bias` is the median of predicted / measured − 1."""
+
+    n: int
+    mape: float | None
+    median_ape: float | None
+    p90_ape: float | None
+    bias: float | None
+    coverage: float | None
+    width: float | None
+    interval_score: float | None
+
+
+def memory_scores(measured: Array, low: Array, mid: Array, high: Array) -> MemoryScores:
+    """The figures of peaks that were all forecast."""
+    figures = scores(measured, low, mid, high)
+    bias = float(np.median(mid / measured) - 1) if len(measured) else None
+    shared = {name: getattr(figures, name) for name in record_fields(MemoryScores) if name != "bias"}
+    return MemoryScores(bias=bias, **shared)
 
 
 def absolute_percentage_errors(measured: Array, predicted: Array) -> Array:

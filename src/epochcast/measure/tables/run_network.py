@@ -58,6 +58,8 @@ class NamedNetwork:
     aux: bool = True
     is_sized: bool = False
     """Whether it is a decoder described by its sizes alone."""
+    largest_shape: Shape | None = None
+    """The largest sample, where samples differ: the peak of memory is its batch's."""
 
 
 @remembered(1)
@@ -83,7 +85,10 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     size = _row_size(row, batch_per_gpu)
     if source in FRAMEWORKS:
         detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
-        return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
+        units = batch_per_gpu / detector.images
+        return NamedNetwork(
+            detector.reference, detector.mean_shape, batch_units=units, largest_shape=detector.largest_shape
+        )
     if size is None and source in names["needs_input"] and model not in entries:
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden") and not _is_hugging_face(row, model):

@@ -1,12 +1,14 @@
 """Tables of measured runs (the columns of `runs`) as jobs to forecast.
 
 A row needs `model`, `device`, `batch_per_gpu` and one of `step_seconds` and `samples_per_second`; the other columns are
-optional. Tables are read as people write them: `row_names.toml` has the aliases of words, `model_names.toml` those of
-models. A cell that cannot be used costs its row. Rows whose `quality` is doubtful are left out unless asked for.
+optional. Who asks for memory also gets rows without a time (`run_memory`). Tables are read as people write them:
+`row_names.toml` has the aliases of words, `model_names.toml` those of models. A cell that cannot be used costs its row.
+Rows whose `quality` is doubtful are left out unless asked for.
 """
 
 import re
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from typing import Any
 
 from epochcast.base.name_matching import plain
@@ -28,6 +30,7 @@ from epochcast.measure.tables.row_names import (
     named_optimizer,
 )
 from epochcast.measure.tables.run_layout import RunLayout, run_layout
+from epochcast.measure.tables.run_memory import MeasuredMemory, measured_memory
 from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
@@ -83,13 +86,27 @@ class MeasuredRun:
     """From the table. Of a network that cannot be built (its `reference` is empty) nothing more is known."""
     compiled: bool = False
     """Whether the step was compiled (torch.compile, XLA)."""
+    memory: MeasuredMemory | None = None
+    """Where the row says something of memory."""
+    largest_shape: tuple[int, ...] | None = None
+    """The largest sample, where samples differ."""
     notes: tuple[str, ...] = ()
     """What was assumed to answer the row."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the row has a step time; else `step_seconds` is NaN."""
+        return not isnan(self.step_seconds)
 
     @property
     def recipe(self) -> Recipe:
         """How one GPU does one pass."""
         return self.job.recipe(self.job.batch or 1, self.device)
+
+    @property
+    def largest_job(self) -> Job:
+        """The job at its largest sample, whose batch has the peak of memory."""
+        return self.job if self.largest_shape is None else replace(self.job, input_shape=self.largest_shape)
 
     @property
     def setting(self) -> SoftwareSetting:
@@ -102,20 +119,24 @@ def read_runs(
     *,
     with_bare: bool = False,
     with_doubtful: bool = False,
+    with_memory: bool = False,
     own_device: Device | None = None,
     allow_code: bool = False,
 ) -> tuple[list[MeasuredRun], list[FailedRow]]:
     """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
     where their number of parameters is known; `with_doubtful`: rows whose `quality` says that they are not to be
-    trusted, too. `own_device` is a user's data sheet: rows know it by its name or its file. A row whose model is
-    Python code is refused unless `allow_code`.
+    trusted, too; `with_memory`: what rows say of memory, and rows that say only that. `own_device` is a user's data
+    sheet: rows know it by its name or its file. A row whose model is Python code is refused unless `allow_code`.
     """
     runs, failures = [], []
     for row_index, row in enumerate(rows):
         try:
-            if not with_doubtful and not is_good(text(row, "quality")):
+            memory = measured_memory(row) if with_memory else None
+            is_failed = memory is not None and memory.ran_out
+            if not (with_doubtful or is_failed or is_good(text(row, "quality"))):
                 raise DoubtfulRow(text(row, "quality"))
-            runs.append(_run(row_index, row, with_bare, own_device, allow_code))
+            run = _run(row_index, row, with_bare, memory is None, own_device, allow_code)
+            runs.append(replace(run, memory=memory))
         except EpochcastError as error:
             failures.append(FailedRow.because(row_index, str(row.get("model")), error))
     return runs, failures
@@ -130,13 +151,16 @@ def _device(row: Row, source: str, own_device: Device | None) -> Device:
     return find_device(name, number(row, "device_memory_bytes"), source or None)
 
 
-def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, allow_code: bool) -> MeasuredRun:
+def _run(
+    row_index: int, row: Row, with_bare: bool, needs_time: bool, own_device: Device | None, allow_code: bool
+) -> MeasuredRun:
     if REFUSED in row:
         raise row[REFUSED]
     source, model = text(row, "source"), text(row, "model")
     if not model:
         raise MissingCell("model")
-    if number(row, "step_seconds") is None and number(row, "samples_per_second") is None:
+    is_timed = number(row, "step_seconds") is not None or number(row, "samples_per_second") is not None
+    if needs_time and not is_timed:
         raise MissingCell("step_seconds", "samples_per_second")
     gpus, layout = count(row, "gpus") or 1, run_layout(row)
     batch_per_gpu = _batch_per_gpu(row, gpus, layout)
@@ -145,7 +169,7 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
     if not allow_code and ModelReference.of(network.reference).is_code:
         raise CodeNotAllowed(network.reference)
     batch = _batch(row, batch_per_gpu / network.batch_units)
-    seconds = step_seconds(row, batch * gpus, network)
+    seconds = step_seconds(row, batch * gpus, network) if is_timed else nan
     device = _device(row, source, own_device)
     script = run_script(source, _framework(row), network.reference)
     precision = _precision(row, device, script)
@@ -183,7 +207,8 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, a
         text(row, "data"),
         number(row, "parameters") or network.parameters,
         job.compile != EAGER,
-        tuple(notes),
+        largest_shape=network.largest_shape,
+        notes=tuple(notes),
     )
 
 

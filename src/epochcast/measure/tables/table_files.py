@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 ENDINGS = tuple(READERS)
 
-# The columns of tables of measured runs, single ops, epochs of the source report, and single layers. Of the times in
-# the second tuple one is enough.
+# The columns of tables of measured runs, single ops, epochs of the source report, and single layers. Of the times and
+# sizes in the second tuple one is enough.
 TABLE_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "runs": (("model", "device", "batch_per_gpu"), ("step_seconds", "samples_per_second")),
+    "runs": (
+        ("model", "device", "batch_per_gpu"),
+        ("step_seconds", "samples_per_second", "peak_memory_bytes", "peak_memory_gib"),
+    ),
     "ops": (("device", "family", "op", "phase", "dtype"), ("seconds",)),
     "report": (("model", "device", "batch_size_per_replica", "steps_per_epoch"), ("seconds",)),
     "layers": (("device", "batch_size", "backward_and_update", "optimizer"), ("seconds_median",)),

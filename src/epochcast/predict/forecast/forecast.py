@@ -28,7 +28,7 @@ from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
     from epochcast.predict.forecast.forecast_details import Details
-    from epochcast.predict.memory.remedies import Remedy
+    from epochcast.predict.forecast.remedies import Remedy
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,8 +42,9 @@ class Forecast(Displayed, Framed, Record):
     "never".
     `uncertainty` says what makes the interval of the step as wide as it is, the largest part first.
     `link_assumed` is the network between nodes that was taken because none was named.
-    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `memory_verdict` says whether the
-    interval of the peak is on the device: "fits", "tight" or "does not fit". `dollars_per_hour` is for all GPUs.
+    `peak_bytes` is what nvidia-smi shows, `reserved_bytes` and `allocated_bytes` are PyTorch's; `memory_bytes` is what
+    the device has. `fits_probability` is that of the peak being on the device, `memory_verdict` the same in a word:
+    "fits", "tight" or "does not fit". `dollars_per_hour` is for all GPUs.
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
@@ -106,6 +107,7 @@ class Forecast(Displayed, Framed, Record):
     memory_bytes: int | None = None
     host_bytes: int = 0
     memory_verdict: str | None = None
+    fits_probability: float | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None
     flops_per_sample: float | None = None
@@ -149,8 +151,8 @@ class Forecast(Displayed, Framed, Record):
 
     @property
     def fits(self) -> bool | None:
-        """Whether the expected peak is on the device, as `memory_verdict` says; None where nobody asked."""
-        return is_fitting(self.memory_verdict)
+        """Whether the peak is more likely than not on the device; None where nobody asked."""
+        return is_fitting(self.memory_verdict, self.fits_probability)
 
     @property
     def samples_per_second(self) -> float:
@@ -229,7 +231,7 @@ SETUP = (
 
 MEMORY_KEYS = (
     *("device", "batch_per_gpu", "peak_bytes", "peak_breakdown", "peak_op", "allocated_bytes", "reserved_bytes"),
-    *("memory_bytes", "fits", "memory_verdict"),
+    *("memory_bytes", "fits", "memory_verdict", "fits_probability"),
 )
 """Keys about the memory of a step; `inspect` shows them."""
 

@@ -14,7 +14,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.memory.device_context import usable_bytes
-from epochcast.predict.memory.verdict import peak_verdict
+from epochcast.predict.memory.verdict import interval_probability, verdict_of
 
 TIMES = ("step_seconds", "epoch_seconds", "total_seconds")
 
@@ -47,9 +47,14 @@ def correct(forecast: Forecast, options: Mapping[str, Any], correction: Correcti
     warnings = (*forecast.warnings, *corrected.warnings)
     if corrected.name == "peak_bytes":
         usable = _usable_bytes(forecast)
-        verdict = None if usable is None else peak_verdict(corrected.value, usable)
+        probability = None if usable is None else interval_probability(corrected.value, usable)
         return replace(
-            forecast, peak_bytes=corrected.value, memory_verdict=verdict, answered_by=answered_by, warnings=warnings
+            forecast,
+            peak_bytes=corrected.value,
+            memory_verdict=None if probability is None else verdict_of(probability),
+            fits_probability=probability,
+            answered_by=answered_by,
+            warnings=warnings,
         )
     if corrected.name not in TIMES:
         raise UnknownName("number of a forecast to correct", corrected.name, [*TIMES, "peak_bytes"])

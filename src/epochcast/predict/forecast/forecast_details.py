@@ -1,21 +1,21 @@
 """What the numbers of a forecast were made of, for whoever asks: the step op by op, memory over time, remedies."""
 
 from dataclasses import dataclass
-from functools import partial
 
 from epochcast.describe.capture.model import Model
 from epochcast.describe.graph.trace import Trace
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
-from epochcast.predict.forecast.rank_memory import held_by_rank, memory_options
+from epochcast.predict.forecast.remedies import Remedy, UnfitJob
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.predict.memory.peak import PeakMemory, Timeline
-from epochcast.predict.memory.remedies import Remedy, would_fit
 
 
 @dataclass(frozen=True)
 class Details:
-    """One forecast from the inside. `memory` is None where nobody asked for it."""
+    """One forecast from the inside. `memory` is None where nobody asked for it. `unfit` finds what would make
+    the job fit.
+    """
 
     job: Job
     placement: Placement
@@ -23,6 +23,7 @@ class Details:
     trace: Trace
     step: StepForecast
     memory: PeakMemory | None
+    unfit: UnfitJob
 
     @property
     def timeline(self) -> Timeline | None:
@@ -30,14 +31,5 @@ class Details:
         return None if self.memory is None else self.memory.timeline
 
     def remedies(self) -> tuple[Remedy, ...]:
-        """What would make the step fit; nothing where it does. Looked for when asked."""
-        if self.memory is None or self.memory.fits:
-            return ()
-        return would_fit(
-            self.model,
-            self.trace.recipe,
-            self.placement.device,
-            augment=self.job.augment,
-            holds=partial(held_by_rank, self.placement),
-            **memory_options(self.job),
-        )
+        """What would make the step fit, the cheapest first; nothing where it does. Looked for when asked."""
+        return () if self.memory is None or self.memory.fits else self.unfit.remedies()

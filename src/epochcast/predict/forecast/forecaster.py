@@ -40,6 +40,7 @@ from epochcast.predict.forecast.mixed_precision import has_casts, is_surely_slow
 from epochcast.predict.forecast.offload import check_offload, host_bytes, with_offload, with_paging
 from epochcast.predict.forecast.placement import Placement, placed
 from epochcast.predict.forecast.rank_memory import job_memory
+from epochcast.predict.forecast.remedies import UnfitJob
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.single_precision import run_precision
 from epochcast.predict.forecast.step import StepForecast
@@ -154,8 +155,21 @@ def forecast_job(
         opaque_ops=trace.opaque,
         assumed=_assumed(own, precision, data, trace),
         warnings=warnings,
-        _details=lambda: Details(job, placement, longest, trace, step, memory),
+        _details=lambda: Details(
+            job,
+            placement,
+            longest,
+            trace,
+            step,
+            memory,
+            UnfitJob(job, placement, batch, data.fed, step.seconds.mid / per_gpu / placement.replicas, session, _asked),
+        ),
     )
+
+
+def _asked(job: Job, placement: Placement, session: Session) -> Forecast:
+    """The step of a changed job; its memory is known to who asks."""
+    return forecast_job(job, placement, session, step_only=True)
 
 
 def _as_measured(job: Job, placement: Placement, measured: GivenStep, session: Session) -> tuple[Placement, Session]:
@@ -295,6 +309,7 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
         "allocated_bytes": memory.allocated_bytes,
         "reserved_bytes": memory.reserved_bytes,
         "memory_verdict": memory.verdict,
+        "fits_probability": memory.fits_probability,
     }
 
 

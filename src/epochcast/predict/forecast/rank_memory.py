@@ -3,14 +3,17 @@
 from dataclasses import replace
 from typing import TypedDict
 
-from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.model import BuiltModel, Model
+from epochcast.describe.capture.model_reference import CONFIG, FILE_ENDINGS, LIBRARIES, ModelReference
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 from epochcast.describe.graph.trace import Trace
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.memory.device_context import FrameworkVersion
 from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
 from epochcast.predict.memory.lifetimes import Role, lifetimes
+from epochcast.predict.memory.memory_spreads import ALONE, CAPTURED, REPLICAS, SHARDED, SPLIT, ZOO
 from epochcast.predict.memory.peak import MemoryStep, PeakMemory, peak_memory, step_on
 from epochcast.predict.memory.sharding import Held
 from epochcast.predict.memory.varied_lengths import VariedLengths
@@ -18,20 +21,53 @@ from epochcast.predict.memory.varied_lengths import VariedLengths
 SHORTEST_VARIED = 8
 """Maximum of texts from which on their lengths are told apart."""
 
+_SET_TO_NONE = (2, 0)
+"""The version of PyTorch since which gradients are dropped between steps and summed in place."""
+
 
 class MemoryOptions(TypedDict):
     """What the memory of a step depends on besides the step and the device, as `predict.memory.peak` calls it."""
 
     set_to_none: bool
+    sums_in_place: bool
     allocator: str
+    framework_version: FrameworkVersion | None
+    capture: str
+    sharing: str
 
 
-def memory_options(job: Job) -> MemoryOptions:
-    """How a framework allocates: the allocator is its own."""
+def memory_options(job: Job, placement: Placement) -> MemoryOptions:
+    """How a framework allocates: the allocator is its own. PyTorch before 2.0 kept gradients between steps and summed
+    them beside their parts.
+    """
+    version = job.framework_numbers if job.framework == "pytorch" else None
+    is_old = version is not None and version < _SET_TO_NONE
     return {
-        "set_to_none": not job.keep_gradients,
+        "set_to_none": not (job.keep_gradients or is_old),
+        "sums_in_place": not is_old,
         "allocator": "bfc" if job.framework == "tensorflow" else "caching",
+        "framework_version": version,
+        "capture": capture_of(job.model),
+        "sharing": _sharing(placement),
     }
+
+
+def _sharing(placement: Placement) -> str:
+    """What a GPU has of the model."""
+    if placement.gpus == 1:
+        return ALONE
+    if placement.replicas < placement.gpus:
+        return SPLIT
+    return REPLICAS if placement.strategy.sharing_less is None else SHARDED
+
+
+def capture_of(model: object) -> str:
+    """How a job's network is known: written here, or traced of its own code or file."""
+    if not isinstance(model, str):
+        return ZOO if isinstance(model, BuiltModel) else CAPTURED
+    reference = ModelReference.of(model)
+    is_foreign = reference.is_code or reference.prefix in (*LIBRARIES, CONFIG)
+    return CAPTURED if is_foreign or model.lower().endswith(FILE_ENDINGS) else ZOO
 
 
 def held_by_rank(placement: Placement, trace: Trace) -> Held:
@@ -50,9 +86,10 @@ def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, sessi
             memory = memory.at_most(job_memory(job, placement, model, session.trace(model, recipe), session))
         return memory
 
+    options = tuple(memory_options(job, placement).items())
     key = (
-        *(model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients),
-        *(job.framework, job.lengths, job.empty_cache_steps),
+        *(model, trace.recipe, placement.device, placement.gpus, placement.strategy, options),
+        *(job.lengths, job.empty_cache_steps),
     )
     return session.memories.get(key, compute)
 
@@ -88,19 +125,20 @@ def _held_memory(job: Job, placement: Placement, trace: Trace, varied: VariedLen
     """State that is paged leaves the device where it has no room for it."""
     held = held_by_rank(placement, trace)
     parts = varied and varied.changed(lambda step: held_by_rank(placement, step).trace)
-    memory = peak_memory(held.trace, placement.device, shares=held.shares, varied=parts, **memory_options(job))
+    options = memory_options(job, placement)
+    memory = peak_memory(held.trace, placement.device, shares=held.shares, varied=parts, **options)
     if memory.fits or not OPTIMIZERS[trace.recipe.optimizer].is_paged or placement.device.kind != "gpu":
         return memory
     state_bytes = lifetimes(held.trace).total_bytes(Role.OPTIMIZER_STATE)
     shares = replace(held.shares, state_fraction=0.0)
-    paged = peak_memory(held.trace, placement.device, shares=shares, varied=parts, **memory_options(job))
+    paged = peak_memory(held.trace, placement.device, shares=shares, varied=parts, **options)
     return replace(paged, paged_bytes=round(state_bytes * held.shares.state_fraction))
 
 
 def rank_step(job: Job, placement: Placement, trace: Trace) -> MemoryStep:
     """The storages of the GPU that holds most, at any batch."""
     held = held_by_rank(placement, trace)
-    return step_on(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    return step_on(held.trace, placement.device, shares=held.shares, **memory_options(job, placement))
 
 
 def job_largest_batch(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> LargestBatch:
@@ -114,7 +152,7 @@ def job_largest_batch(job: Job, placement: Placement, model: Model, trace: Trace
 
 def rank_largest_batch(job: Job, placement: Placement, trace: Trace) -> LargestBatch:
     """The largest batch that the GPU that holds most has room for."""
-    largest = largest_of(rank_step(job, placement, trace), placement.device)
+    largest = largest_of(rank_step(job, placement, trace))
     less = placement.strategy.sharing_less
     if less is None:
         return largest

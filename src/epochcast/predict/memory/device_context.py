@@ -2,8 +2,9 @@
 
     room = usable − context
 
-`context.toml` has the numbers with their sources. Only GPUs have them: a CPU's allocator takes memory from the host as
-needed, and other accelerators were not measured.
+`context.toml` has the numbers with their sources. A context is mostly kernels, so it depends on which are loaded: until
+PyTorch 1.13 all of them at the start, since then those that a step uses. Only GPUs have contexts: a CPU's allocator
+takes memory from the host as needed, and other accelerators were not measured.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from epochcast.hardware.device import Device
 _FILE = "context.toml"
 _DEFAULT = "default"
 
+FrameworkVersion = tuple[int, int]
+"""(major, minor); None where a job does not say: the latest."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Context:
@@ -24,17 +28,22 @@ class _Context:
 
 
 @remembered(1)
-def _tables() -> tuple[dict[str, _Context], dict[str, int], float]:
-    """Contexts by generation, usable bytes by device, and the fraction that is usable of any other."""
+def _tables() -> tuple[dict[tuple[str, FrameworkVersion], _Context], dict[str, int], float]:
+    """Contexts by generation and by the version of the framework from which they hold, usable bytes by device, and the
+    fraction that is usable of any other.
+    """
     document = parse(files("epochcast.predict.memory").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
     contexts = dict(read(document, "context", _FILE, _context))
     usable = dict(read(document, "usable", _FILE, _usable))
     return contexts, {name: int(value) for name, value in usable.items() if value > 1}, usable[_DEFAULT]
 
 
-def _context(row: CatalogueRow) -> tuple[str, _Context]:
+def _context(row: CatalogueRow) -> tuple[tuple[str, FrameworkVersion], _Context]:
     row.text("source")
-    return row.text("generation"), _Context(row.size_bytes("base"), row.size_bytes("per_unit"))
+    major, minor = row.text("since").split(".")
+    since = int(major), int(minor)
+    context = _Context(row.size_bytes("base"), row.size_bytes("per_unit"))
+    return (row.text("generation"), since), context
 
 
 def _usable(row: CatalogueRow) -> tuple[str, float]:
@@ -42,12 +51,14 @@ def _usable(row: CatalogueRow) -> tuple[str, float]:
     return row.text("device"), row.number("fraction") if row.has("fraction") else row.size_bytes("memory")
 
 
-def context_bytes(device: Device) -> int:
-    """What one process takes before its first tensor."""
+def context_bytes(device: Device, version: FrameworkVersion | None = None) -> int:
+    """What one process takes beside its tensors."""
     if device.kind != "gpu":
         return 0
     contexts, _, _ = _tables()
-    context = contexts.get(device.generation, contexts[_DEFAULT])
+    sinces = {since for _, since in contexts if version is None or since <= version}
+    since = max(sinces, default=min(since for _, since in contexts))
+    context = contexts.get((device.generation, since)) or contexts[_DEFAULT, since]
     return context.base_bytes + context.unit_bytes * device.compute_units
 
 
@@ -59,6 +70,6 @@ def usable_bytes(device: Device) -> int:
     return usable.get(device.name, int(fraction * device.memory_bytes))
 
 
-def room_bytes(device: Device) -> int:
+def room_bytes(device: Device, version: FrameworkVersion | None = None) -> int:
     """What an allocator may take."""
-    return max(0, usable_bytes(device) - context_bytes(device))
+    return max(0, usable_bytes(device) - context_bytes(device, version))

@@ -1,12 +1,14 @@
 """The largest batch that fits, by integer search over replays.
 
-`safe` is the largest batch of which a forecast reads "fits" (`predict.memory.verdict`). For the others a replay at
-batch n with the limit room/f tells whether the step would still fit if it needed f times the forecast. The search
-begins at the batch whose live storages alone fill the limit: no allocator can do better.
+Batches that are on the device with a probability of 95, 50 and 5 % (`predict.memory.verdict`): `safe` is the largest of
+which a forecast reads "fits". A replay at batch n within usable/f − context tells whether the step still fits if it
+needs f times the forecast. The search begins at the batch whose live storages alone fill the limit: no allocator can do
+better.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,21 +16,14 @@ from epochcast.base.record import Record
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
-from epochcast.predict.memory.device_context import room_bytes
 from epochcast.predict.memory.peak import MemoryStep, step_on
-from epochcast.predict.memory.sharding import WHOLE, RankShares
-from epochcast.predict.memory.verdict import sure_bytes
+from epochcast.predict.memory.verdict import EVEN, HARDLY, SURE
 
 TRIED, TRIED_APART = 7, 0.02
 """How many smaller batches are tried, and their distance as a fraction of the largest."""
 
 MOST = 2**24
 """Larger than any batch: a step that still fits there does not grow."""
-
-FACTORS: Mapping[str, float] = {"expected": 1.02, "limit": 0.93}
-"""What the need is multiplied by, chosen on 147 rows of memory_timm_intervals and the thesis' table: `expected`
-corrects for what a replay does not see. The `safe` batch was below the one that failed in 99 % of them
-(studies/memory)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +43,23 @@ class LargestBatch(Record):
         )
 
 
-def largest_batch(
-    trace: Trace,
-    device: Device,
-    *,
-    set_to_none: bool = True,
-    sums_in_place: bool = True,
-    allocator: str = "caching",
-    shares: RankShares = WHOLE,
-) -> LargestBatch:
-    """The largest batch of a step on a device; the trace's own batch does not matter."""
-    step = step_on(
-        trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
-    )
-    return largest_of(step, device)
+def largest_batch(trace: Trace, device: Device, **options: Any) -> LargestBatch:
+    """The largest batch of a step on a device, with the options of `step_on`; the trace's own batch does not matter."""
+    return largest_of(step_on(trace, device, **options))
 
 
-def largest_of(step: MemoryStep, device: Device) -> LargestBatch:
+def largest_of(step: MemoryStep) -> LargestBatch:
     """The largest batch of a step whose storages are known."""
-    room = room_bytes(device)
-    safe = _largest(step, sure_bytes(device), step.is_sure)
-    largest = {name: _largest_within(step, int(room / factor)) for name, factor in FACTORS.items()}
+    safe, expected, limit = (_largest_with(step, probability) for probability in (SURE, EVEN, HARDLY))
     # What a full device frees depends on how its blocks are placed, so a tighter limit may do slightly better.
-    expected = max(safe, largest["expected"])
-    return LargestBatch(safe, expected, max(expected, largest["limit"]))
+    expected = max(safe, expected)
+    return LargestBatch(safe, expected, max(expected, limit))
 
 
-def _largest_within(step: MemoryStep, limit_bytes: int) -> int:
-    return _largest(step, limit_bytes, lambda batch: step.fits(batch, limit_bytes))
+def _largest_with(step: MemoryStep, probability: float) -> int:
+    """No batch needs less than its live storages, whose limit is near that of one sample."""
+    most = max(step.limit_bytes(1, probability), step.room_bytes)
+    return _largest(step, most, lambda batch: step.fits_with(batch, probability))
 
 
 def _largest(step: MemoryStep, limit_bytes: int, fits: Callable[[int], bool]) -> int:

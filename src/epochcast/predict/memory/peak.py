@@ -5,8 +5,10 @@
 
 Live storages follow from the trace (`lifetimes`), a rank's share of them from the strategy (`sharding`), what the
 allocator reserves for them from a replay of a job's first two steps (`caching_allocator`), workspaces and context from
-fitted tables (`workspaces`, `context`). If it does not fit, the replay is repeated with the device's limit: PyTorch
-then frees cached segments before it fails.
+fitted tables (`workspaces`, `context`). PyTorch frees cached segments before it fails, so whether a step fits is asked
+of replays within a limit. How sure all of it is comes from `memory_spreads`:
+
+    P(fits) = P(measured / forecast ≤ usable / (least limit in which a replay succeeds + context))
 
 On a CPU there is no cache and no context: the peak is the live storages.
 """
@@ -24,18 +26,24 @@ from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.predict.memory.bfc_allocator import BfcAllocator
 from epochcast.predict.memory.caching_allocator import CachingAllocator
-from epochcast.predict.memory.device_context import context_bytes, room_bytes
+from epochcast.predict.memory.device_context import FrameworkVersion, context_bytes, usable_bytes
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
+from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE, RESERVED
+from epochcast.predict.memory.memory_spreads import ALONE, OPAQUE, ZOO, MemorySpread, StepKind, shipped_spreads
+from epochcast.predict.memory.peak_contents import AliveBytes, alive_at
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.predict.memory.sharding import WHOLE, RankShares
 from epochcast.predict.memory.varied_lengths import VariedLengths, VariedStorages
-from epochcast.predict.memory.verdict import DOES_NOT_FIT, TIGHT, is_fitting, memory_verdict, peak_interval, sure_bytes
+from epochcast.predict.memory.verdict import EVEN, HARDLY, SURE, is_fitting, verdict_of
 from epochcast.predict.memory.workspaces import most_workspace_bytes, with_workspaces
 
 SMALLER_TRIED = 6
 MOST_LOST = 1.6
 """How many smaller batches are replayed, of those whose storages could reserve as much: an allocator seldom reserves
 1.6 times what is alive (U-Net at a batch of 32: 1.5). What is left are small falls between batches of other sizes."""
+
+NEAR = 0.1
+"""Bounds of a probability that are closer need no further replay."""
 
 ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
     "caching": CachingAllocator,
@@ -65,9 +73,9 @@ class PeakMemory:
     """Bytes of one step at its peak.
 
     `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
-    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `verdict` is
-    one of `predict.memory.verdict`'s; None where no device is given. `paged_bytes` of state had to go to the host
-    for that, where the optimizer pages it.
+    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive.
+    `alive` is what is alive then, by layer. `fits_probability` is None where no device is given. `spread` says how sure
+    the numbers are. `paged_bytes` of state had to go to the host for that, where the optimizer pages it.
     """
 
     bytes: Interval
@@ -76,30 +84,46 @@ class PeakMemory:
     context_bytes: int
     breakdown: Mapping[str, int]
     peak_op: str
-    verdict: str | None
+    fits_probability: float | None
     timeline: Timeline = field(repr=False)
+    spread: MemorySpread = field(repr=False)
+    alive: tuple[AliveBytes, ...] = field(default=(), repr=False)
     paged_bytes: int = 0
 
     def at_most(self, other: "PeakMemory") -> "PeakMemory":
         """The same step where it can also be held as `other` holds it, which has at least its storages: then no more is
-        reserved in addition to them than there.
+        reserved in addition to them than there, and it fits where that does.
         """
+        probabilities = [each.fits_probability for each in (self, other) if each.fits_probability is not None]
+        least = replace(
+            self,
+            allocated_bytes=min(self.allocated_bytes, other.allocated_bytes),
+            fits_probability=max(probabilities, default=None),
+        )
         if self.reserved_bytes <= other.reserved_bytes:
-            return replace(self, allocated_bytes=min(self.allocated_bytes, other.allocated_bytes))
+            return least
         saved_bytes = self.reserved_bytes - other.reserved_bytes
         return replace(
-            self,
+            least,
             bytes=other.bytes,
-            allocated_bytes=min(self.allocated_bytes, other.allocated_bytes),
             reserved_bytes=other.reserved_bytes,
             breakdown={**self.breakdown, "fragmentation": self.breakdown["fragmentation"] - saved_bytes},
-            verdict=other.verdict,
         )
 
     @property
+    def verdict(self) -> str | None:
+        """One of `predict.memory.verdict`'s words; None where no device is given."""
+        return None if self.fits_probability is None else verdict_of(self.fits_probability)
+
+    @property
     def fits(self) -> bool | None:
-        """Whether a replay within the device's memory succeeds; None where no device is given."""
-        return is_fitting(self.verdict)
+        """Whether the step rather fits than not; None where no device is given."""
+        return is_fitting(self.verdict, self.fits_probability)
+
+    def interval_of(self, number: str) -> Interval:
+        """One of the three numbers that people quote (`memory_kinds`)."""
+        middles = {ALLOCATED: self.allocated_bytes, RESERVED: self.reserved_bytes, ON_DEVICE: self.bytes.mid}
+        return self.bytes if number == ON_DEVICE else self.spread.interval(middles[number], number)
 
     @property
     def saved_bytes(self) -> int:
@@ -117,6 +141,8 @@ class MemoryStep:
     shares: RankShares = WHOLE
     allocator: str = "caching"
     varied: VariedStorages | None = None
+    framework_version: FrameworkVersion | None = None
+    kind: StepKind = field(default_factory=StepKind)
 
     def __post_init__(self) -> None:
         if self.allocator not in ALLOCATORS:
@@ -205,11 +231,58 @@ class MemoryStep:
             return False
         return True
 
-    def is_sure(self, batch: int) -> bool:
-        """Whether even the high end of the peak's interval is on the device: `forecast` then reads "fits"."""
+    @property
+    def context_bytes(self) -> int:
+        """What the process holds beside tensors."""
+        return 0 if self.device is None else context_bytes(self.device, self.framework_version)
+
+    @property
+    def room_bytes(self) -> int:
+        """What the allocator may take of the device."""
         assert self.device is not None
-        most = sure_bytes(self.device)
-        return not self.is_hopeless(batch, most) and self.usage(batch).reserved_bytes <= most
+        return max(0, usable_bytes(self.device) - self.context_bytes)
+
+    def spread(self, batch: int) -> MemorySpread:
+        """How sure the forecast at a batch is."""
+        live = self.live_bytes(batch)
+        where = int(np.argmax(live.sum(axis=0)))
+        parts = {role.label: int(live[role, where]) for role in Role}
+        return shipped_spreads().of(self.kind, parts | {"context": self.context_bytes})
+
+    def limit_bytes(self, batch: int, probability: float) -> int:
+        """What the allocator may need in a replay for a step that is on the device with that probability."""
+        assert self.device is not None
+        return max(0, int(usable_bytes(self.device) / self.spread(batch).factor(probability)) - self.context_bytes)
+
+    def fits_with(self, batch: int, probability: float) -> bool:
+        """Whether a step is on the device with at least that probability."""
+        return self.fits(batch, self.limit_bytes(batch, probability))
+
+    def is_sure(self, batch: int) -> bool:
+        """Whether the verdict on a batch is "fits"."""
+        return self.fits_with(batch, SURE)
+
+    def fits_probability(self, batch: int) -> float:
+        """That a step is on the device. The limits of verdicts are replayed, then one between."""
+        assert self.device is not None
+        usable, spread = usable_bytes(self.device), self.spread(batch)
+        live = self.live_bytes(batch)
+        most_bytes = self.usage(batch).reserved_bytes
+        least_bytes = int((live.sum(axis=0) - live[Role.WORKSPACE]).max())
+        lower, upper = (
+            spread.probability(usable / max(1, need + self.context_bytes)) for need in (most_bytes, least_bytes)
+        )
+        for probability in (EVEN, SURE, HARDLY):
+            lower, upper = self._narrowed(batch, lower, upper, probability)
+        if upper - lower > NEAR:
+            lower, upper = self._narrowed(batch, lower, upper, (lower + upper) / 2)
+        return (lower + upper) / 2
+
+    def _narrowed(self, batch: int, lower: float, upper: float, probability: float) -> tuple[float, float]:
+        """Bounds of a probability after a replay in between."""
+        if not lower < probability < upper:
+            return lower, upper
+        return (probability, upper) if self.fits_with(batch, probability) else (lower, probability)
 
 
 def step_on(
@@ -221,10 +294,14 @@ def step_on(
     allocator: str = "caching",
     shares: RankShares = WHOLE,
     varied: VariedLengths | None = None,
+    framework_version: FrameworkVersion | None = None,
+    capture: str = ZOO,
+    sharing: str = ALONE,
 ) -> MemoryStep:
     """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed;
     `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither. `varied`: batches of
-    other lengths come before and behind this one, which is the longest.
+    other lengths come before and behind this one, which is the longest. `capture` says how the network is known
+    (`memory_spreads`), `sharing` what a GPU has of the model.
     """
     if device is not None and device.memory_bytes <= 0:
         raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
@@ -235,7 +312,8 @@ def step_on(
 
     lives = held(trace)
     storages = None if varied is None else _alike(lives, varied, held)
-    return MemoryStep(trace.name, lives, device, shares, allocator, storages)
+    kind = step_kind(trace, capture, sharing)
+    return MemoryStep(trace.name, lives, device, shares, allocator, storages, framework_version, kind)
 
 
 def _alike(lives: Lifetimes, varied: VariedLengths, held: Callable[[Trace], Lifetimes]) -> VariedStorages | None:
@@ -243,6 +321,17 @@ def _alike(lives: Lifetimes, varied: VariedLengths, held: Callable[[Trace], Life
     nodes = tuple((length, held(step)) for length, step in varied.nodes)
     is_alike = all(other.names == lives.names for _, other in nodes)
     return VariedStorages(nodes, varied.drawn, varied.flushed_every) if is_alike else None
+
+
+def step_kind(trace: Trace, capture: str, sharing: str) -> StepKind:
+    """What the uncertainty of a step depends on."""
+    recipe = trace.recipe
+    return StepKind(
+        OPAQUE if trace.opaque else capture,
+        is_recomputed=bool(recipe.checkpointing),
+        is_quantised=recipe.base_bits is not None,
+        sharing=sharing,
+    )
 
 
 def _with_rank_storages(lives: Lifetimes, trace: Trace, device: Device | None, shares: RankShares) -> Lifetimes:
@@ -264,6 +353,9 @@ def peak_memory(
     allocator: str = "caching",
     shares: RankShares = WHOLE,
     varied: VariedLengths | None = None,
+    framework_version: FrameworkVersion | None = None,
+    capture: str = ZOO,
+    sharing: str = ALONE,
 ) -> PeakMemory:
     """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
     step = step_on(
@@ -274,24 +366,29 @@ def peak_memory(
         allocator=allocator,
         shares=shares,
         varied=varied,
+        framework_version=framework_version,
+        capture=capture,
+        sharing=sharing,
     )
-    usage, verdict = _usage(step, trace.batch)
+    usage = _usage(step, trace.batch)
     live = step.live_bytes(trace.batch)
     where = int(np.argmax(live.sum(axis=0)))
-    context = 0 if device is None else context_bytes(device)
+    context, spread = step.context_bytes, step.spread(trace.batch)
     parts = {role.label: int(live[role, where]) for role in Role if live[role, where]}
     parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), "context": context}
     names, phases = trace.template.derived.get("timeline", lambda: _entries(trace))
     timeline = Timeline(names, phases, {role.label: live[role] for role in Role if live[role].any()})
     return PeakMemory(
-        peak_interval(usage.reserved_bytes + context),
+        spread.interval(usage.reserved_bytes + context),
         usage.allocated_bytes,
         usage.reserved_bytes,
         context,
         parts,
         timeline.names[where],
-        verdict,
+        None if device is None else step.fits_probability(trace.batch),
         timeline,
+        spread,
+        alive_at(step.lives, trace, step.size_bytes(trace.batch), where),
     )
 
 
@@ -301,24 +398,21 @@ def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return ("start", *(op.name for op in ops)), ("start", *(op.phase.value for op in ops))
 
 
-def _usage(step: MemoryStep, batch: int) -> tuple[Usage, str | None]:
-    """The usage without a limit; if that is too much, with the limit of the device. And whether it fits, in words."""
+def _usage(step: MemoryStep, batch: int) -> Usage:
+    """The usage without a limit; if that is too much, with the limit of the device, where a replay succeeds in it."""
     free = step.usage(batch)
     if step.device is None:
-        return _no_less_than_smaller(step, batch, free), None
-    room = room_bytes(step.device)
+        return _no_less_than_smaller(step, batch, free)
+    room = step.room_bytes
     if free.reserved_bytes <= room:
         grown = _no_less_than_smaller(step, batch, free)
-        held = Usage(min(grown.allocated_bytes, room), min(grown.reserved_bytes, room))
-        return held, memory_verdict(held.reserved_bytes, step.device, is_replayed=True)
+        return Usage(min(grown.allocated_bytes, room), min(grown.reserved_bytes, room))
     if step.is_hopeless(batch, room):
-        return _no_less_than_smaller(step, batch, free), DOES_NOT_FIT
+        return _no_less_than_smaller(step, batch, free)
     try:
-        limited = step.usage(batch, room)
+        return step.usage(batch, room)
     except OutOfMemory:
-        return free, DOES_NOT_FIT
-    # It fits only because the allocator frees what it caches: never sure.
-    return limited, TIGHT
+        return free
 
 
 def _no_less_than_smaller(step: MemoryStep, batch: int, usage: Usage) -> Usage:

@@ -1,48 +1,47 @@
-"""Whether a step fits, in words: the interval of its peak against what the card has.
+"""Whether a step fits: the probability that its peak is on the card, and that probability in a word.
 
-fits            even the high end of the interval is on the card
-tight           the expected peak is on the card, the high end is not
-does not fit    the step runs out of memory in a replay within the card
+fits            95 % and more: even the high end of the interval is on the card
+tight           between: measure a few steps before a long run
+does not fit    5 % and less
 
-Everything else that says whether a step fits (`fits`, exit codes, tables) is derived from this word by `is_fitting`.
+`fits` of an answer is whether it is more likely than not. Every verb says it by `verdict_of` and `is_fitting`.
 """
 
-from epochcast.hardware.device import Device
+from math import log
+from statistics import NormalDist
+
 from epochcast.interval import Interval
-from epochcast.predict.memory.device_context import context_bytes, usable_bytes
 
 FITS, TIGHT, DOES_NOT_FIT = "fits", "tight", "does not fit"
 VERDICTS = (FITS, TIGHT, DOES_NOT_FIT)
-
-# A little wider than the middle 90 % of measured/forecast over memory_schedtune (0.942 … 1.090), whose rows the
-# contexts were fitted on. On a GPU whose context was not fitted fewer points are inside: docs/memory-accuracy.md.
-LOW_FACTOR, HIGH_FACTOR = 0.92, 1.11
-
-
-def peak_interval(mid_bytes: float) -> Interval:
-    """What a step may need, whatever the card has."""
-    return Interval(LOW_FACTOR * mid_bytes, mid_bytes, HIGH_FACTOR * mid_bytes)
+SURE, EVEN, HARDLY = 0.95, 0.5, 0.05
+"""The probability from which a step fits, from which it rather does, and below which it does not."""
+_NORMAL = NormalDist()
 
 
-def sure_bytes(device: Device) -> int:
-    """What an allocator may hold at most for a step that fits by the high end of its interval."""
-    return max(0, int(usable_bytes(device) / HIGH_FACTOR) - context_bytes(device))
+def verdict_of(probability: float) -> str:
+    """One of VERDICTS."""
+    if probability >= SURE:
+        return FITS
+    return DOES_NOT_FIT if probability <= HARDLY else TIGHT
 
 
-def memory_verdict(reserved_bytes: int, device: Device, *, is_replayed: bool) -> str:
-    """Of a step whose allocator holds so much; `is_replayed`: whether a replay within the card succeeds."""
-    if not is_replayed:
-        return DOES_NOT_FIT
-    return FITS if reserved_bytes <= sure_bytes(device) else TIGHT
-
-
-def peak_verdict(peak_bytes: Interval, usable_bytes: float) -> str:
-    """Of a peak that is known without a replay, such as a corrected one: its middle and its high end decide."""
-    if peak_bytes.mid > usable_bytes:
-        return DOES_NOT_FIT
-    return FITS if peak_bytes.high <= usable_bytes else TIGHT
-
-
-def is_fitting(verdict: str | None) -> bool | None:
-    """Whether a step runs; None where nobody asked."""
+def is_fitting(verdict: str | None, probability: float | None = None) -> bool | None:
+    """Whether a step rather runs than not; None where nobody asked. Of a verdict written by hand the word decides."""
+    if probability is not None:
+        return probability >= EVEN
     return None if verdict is None else verdict != DOES_NOT_FIT
+
+
+def interval_probability(peak_bytes: Interval, usable_bytes: float) -> float:
+    """That a peak of which only the interval is known is on the card, such as a corrected one: on each side of the
+    middle, its logarithm is taken to be normal.
+    """
+    if usable_bytes <= 0:
+        return 0.0
+    end = peak_bytes.high if usable_bytes >= peak_bytes.mid else peak_bytes.low
+    half_width = abs(log(end / peak_bytes.mid)) if end > 0 else float("inf")
+    away = log(usable_bytes / peak_bytes.mid)
+    if half_width == 0:
+        return 1.0 if away >= 0 else 0.0
+    return _NORMAL.cdf(_NORMAL.inv_cdf((1 + peak_bytes.coverage) / 2) * away / half_width)

@@ -1,7 +1,10 @@
-"""Memory during one training step, as nvidia-smi would show it: bytes at every op by kind of content, with what the
-allocator and the context hold besides, the expected peak with its interval, and what the device has.
+"""Memory during one training step, as nvidia-smi would show it, and what is alive at its peak.
+
+The upper part has the bytes at every op by kind of content, with what the allocator and the context hold besides, the
+expected peak with its interval, and what the device has. The lower part has the layers at the peak.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,42 +12,85 @@ import numpy as np
 from epochcast.interval import COVERAGE
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.memory.device_context import usable_bytes
+from epochcast.predict.memory.peak import PeakMemory, Timeline
+from epochcast.predict.memory.peak_contents import grouped
 from epochcast.surfaces.charts.chart_file import altair_module
 from epochcast.units import show_bytes
 
 POINTS = 400
 """A chart has fewer pixels than this. Of a longer step only the highest points are drawn."""
-
+WIDTH, HEIGHT, ROW_HEIGHT = 640, 300, 19
 
 CONTEXT, ALLOCATOR = "context and libraries", "allocator: rounding, fragmentation"
+COLOURS = {
+    "parameters": "#1f77b4",
+    "optimizer state": "#2ca02c",
+    "gradients": "#9467bd",
+    "activations": "#ff7f0e",
+    "temporaries": "#ffbb78",
+    "autocast copies": "#17becf",
+    "workspace": "#bcbd22",
+    "inputs": "#8c564b",
+    "buffers": "#e377c2",
+    "buckets": "#c5b0d5",
+    ALLOCATOR: "#a0a0a0",
+    CONTEXT: "#707070",
+}
+"""What stays comes before what comes and goes: the stack grows from the bottom."""
+PEAK = "#d62728"
 
 
 def memory_timeline(answer: Forecast) -> Any:
-    """Stacked areas over the ops of a step: the highest point is the expected peak of the text, the band its interval,
-    the dashed line the memory of the device.
-    """
+    """Memory over the step, and at its peak by layer."""
     altair = altair_module()
-    timeline = answer.details.timeline
+    details, peak_bytes = answer.details, answer.peak_bytes
+    assert details.memory is not None and peak_bytes is not None
+    timeline = details.memory.timeline
+    contents = {**timeline.live_bytes, **_held(answer, timeline.total_bytes)}
+    shown = [name for name in COLOURS if name in {_name(content) for content in contents}]
+    colour = altair.Color(
+        "content:N",
+        title=None,
+        scale=altair.Scale(domain=shown, range=[COLOURS[name] for name in shown]),
+        legend=altair.Legend(orient="bottom", columns=3, labelLimit=220),
+    )
+    parts = [_over_time(altair, answer, timeline, contents, colour), _at_peak(altair, details.memory, colour)]
+    return altair.concat(*parts, columns=1, spacing=28)
+
+
+def _name(content: str) -> str:
+    return content.replace("_", " ")
+
+
+def _over_time(altair: Any, answer: Forecast, timeline: Timeline, contents: dict[str, Any], colour: Any) -> Any:
     peak_bytes = answer.peak_bytes
-    assert timeline is not None and peak_bytes is not None
+    assert peak_bytes is not None
+    order = {name: place for place, name in enumerate(COLOURS)}
     rows = [
         {
             "op": int(index),
             "name": timeline.names[index],
             "phase": timeline.phases[index],
-            "content": content.replace("_", " "),
+            "content": _name(content),
+            "order": order[_name(content)],
             "GiB": float(live[index]) / 2**30,
         }
-        for content, live in {**timeline.live_bytes, **_held(answer, timeline.total_bytes)}.items()
+        for content, live in contents.items()
         for index in _drawn_ops(timeline.total_bytes)
     ]
     areas = (
         altair.Chart(altair.Data(values=rows))
         .mark_area()
         .encode(
-            x=altair.X("op:Q", title="op of the step"),
+            x=altair.X(
+                "op:Q",
+                title=None,
+                scale=altair.Scale(domain=[0, len(timeline.names)], nice=False),
+                axis=_phases_axis(altair, timeline.phases),
+            ),
             y=altair.Y("GiB:Q", stack="zero", title="GiB"),
-            color=altair.Color("content:N", title=None),
+            color=colour,
+            order=altair.Order("order:Q"),
             tooltip=["name:N", "phase:N", "content:N", "GiB:Q"],
         )
     )
@@ -54,8 +100,8 @@ def memory_timeline(answer: Forecast) -> Any:
     peak = altair.Chart(altair.Data(values=[ends]))
     layers = [
         areas,
-        peak.mark_rect(color="#d62728", opacity=0.12).encode(y="low:Q", y2="high:Q"),
-        peak.mark_rule(color="#d62728").encode(y="expected:Q"),
+        peak.mark_rect(color=PEAK, opacity=0.12).encode(y="low:Q", y2="high:Q"),
+        peak.mark_rule(color=PEAK).encode(y="expected:Q"),
         limit.mark_rule(strokeDash=[4, 4]).encode(y="GiB:Q"),
     ]
     title = altair.TitleParams(
@@ -64,7 +110,50 @@ def memory_timeline(answer: Forecast) -> Any:
         subtitle=f"red: the peak and its interval; dashed: {show_bytes(limit_bytes)} that {answer.device} has",
         anchor="start",
     )
-    return altair.layer(*layers).properties(title=title, width=640, height=320)
+    return altair.layer(*layers).properties(title=title, width=WIDTH, height=HEIGHT)
+
+
+def _phases_axis(altair: Any, phases: Sequence[str]) -> Any:
+    """A tick where each phase begins, with its name."""
+    starts = {
+        phase: place for place, phase in enumerate(phases) if place and (place == 1 or phase != phases[place - 1])
+    }
+    first = {phase: phases.index(phase) for phase in starts}
+    cases = " : ".join(f"datum.value == {place} ? '{phase}'" for phase, place in first.items())
+    return altair.Axis(
+        values=sorted(first.values()), labelExpr=f"{cases} : ''", labelAlign="left", grid=True, labelOverlap="greedy"
+    )
+
+
+def _at_peak(altair: Any, memory: PeakMemory, colour: Any) -> Any:
+    alive = grouped(memory.alive)
+    layers = list(dict.fromkeys(one.layer for one in alive))
+    order = {name: place for place, name in enumerate(COLOURS)}
+    rows = [
+        {
+            "layer": one.layer,
+            "content": _name(one.content),
+            "order": order[_name(one.content)],
+            "GiB": one.bytes / 2**30,
+        }
+        for one in alive
+    ]
+    return (
+        altair.Chart(altair.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=altair.X("GiB:Q", stack="zero", title="GiB"),
+            y=altair.Y("layer:N", sort=layers, title=None, axis=altair.Axis(labelLimit=180)),
+            color=colour,
+            order=altair.Order("order:Q"),
+            tooltip=["layer:N", "content:N", "GiB:Q"],
+        )
+        .properties(
+            title=altair.TitleParams(f"alive at the peak ({memory.peak_op}), by layer", anchor="start"),
+            width=WIDTH,
+            height=ROW_HEIGHT * len(layers),
+        )
+    )
 
 
 def _held(answer: Forecast, total_bytes: np.ndarray) -> dict[str, np.ndarray]:

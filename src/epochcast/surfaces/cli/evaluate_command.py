@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from epochcast.measure.evaluate.evaluate import Evaluation
+    from epochcast.measure.evaluate.memory_evaluation import MemoryEvaluation
     from epochcast.measure.evaluate.predicted import Progress
     from epochcast.measure.evaluate.refusals import RefusedRows
-    from epochcast.measure.evaluate.scores import Scores
+    from epochcast.measure.evaluate.scores import MemoryScores, Scores
 
 _EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out rows.csv --plot errors.png"
 # This many groups and reasons are shown in a terminal; --json has them all.
@@ -110,6 +111,9 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
         rows = [(key, *_cells(scores)) for key, scores in groups[:MOST_SHOWN]]
         by = f"by {', '.join(answer.by)}"
         pieces.append(render.table(by, f"group|{headings}", rows, caption, drop=("RMSE", "90th percentile", "failed")))
+    memory = answer.memory
+    if memory is not None:
+        pieces.append(memory_table(memory, answer.by))
     refusals = answer.refusals
     if refusals:
         caption = f"{len(refusals) - MOST_SHOWN} more reasons with --json" if len(refusals) > MOST_SHOWN else None
@@ -117,6 +121,45 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
         pieces.append(render.table("not forecast", ">rows|reason|such as|what would help", rows, caption=caption))
     pieces.append(Notes(tuple(f"{rows:,} {_rows(rows)}: {note}" for note, rows in answer.notes.items())))
     return Group(*pieces)
+
+
+def memory_table(memory: "MemoryEvaluation", by: Sequence[str]) -> "RenderableType":
+    """Measured peaks by the number that was read, then by group; and what verdicts were wrong."""
+    from epochcast.surfaces import render
+
+    rows = [("all", *_memory_cells(memory.scores))] if len(memory.kinds) != 1 else []
+    rows += [(kind, *_memory_cells(scores)) for kind, scores in memory.kinds.items()]
+    rows += [(group, *_memory_cells(scores)) for group, scores in list(memory.groups.items())[:MOST_SHOWN]]
+    counts = memory.verdicts
+    caption = (
+        f"{counts.ran:,} that ran: {counts.ran_does_not_fit:,} forecast not to fit, {counts.ran_tight:,} tight"
+        f"; {counts.ran_out:,} that ran out of memory: {counts.ran_out_fits:,} forecast to fit, "
+        f"{counts.ran_out_tight:,} tight"
+    )
+    title = "peak memory" + (f", also by {', '.join(by)}" if by else "")
+    headings = "number read|>rows|>MAPE|>median|>90th percentile|>bias|>in interval|>width|>score"
+    return render.table(title, headings, rows, caption, drop=("90th percentile", "score"))
+
+
+def _memory_cells(scores: "MemoryScores") -> tuple[str, ...]:
+    shares = (scores.mape, scores.median_ape, scores.p90_ape)
+    return (
+        f"{scores.n:,}",
+        *map(_share, shares),
+        "–" if scores.bias is None else f"{scores.bias:+.1%}",
+        _share(scores.coverage),
+        *_interval_cells(scores),
+    )
+
+
+def _interval_cells(scores: "Scores | MemoryScores") -> tuple[str, str]:
+    """Width and score of intervals."""
+    width, score = scores.width, scores.interval_score
+    return "–" if width is None else f"{width:.2f} ×", "–" if score is None else f"{score:.2f}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
 
 
 def _cure(refusal: "RefusedRows") -> str:
@@ -131,20 +174,16 @@ def _rows(count: int) -> str:
 def _cells(scores: "Scores") -> tuple[str, ...]:
     from epochcast.units import show_seconds
 
-    def share(value: float | None) -> str:
-        return "–" if value is None else f"{value:.1%}"
-
     rmse = "–" if scores.rmse_seconds is None else show_seconds(scores.rmse_seconds)
     return (
         f"{scores.n:,}",
         f"{scores.failed:,}",
-        share(scores.mape),
-        share(scores.median_ape),
-        share(scores.p90_ape),
+        _share(scores.mape),
+        _share(scores.median_ape),
+        _share(scores.p90_ape),
         rmse,
-        share(scores.coverage),
-        "–" if scores.width is None else f"{scores.width:.2f} ×",
-        "–" if scores.interval_score is None else f"{scores.interval_score:.2f}",
+        _share(scores.coverage),
+        *_interval_cells(scores),
     )
 
 

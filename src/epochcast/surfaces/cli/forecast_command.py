@@ -8,7 +8,7 @@ import typer
 
 from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.errors import DoesNotFit
-from epochcast.surfaces.cli.command_line import Json, show
+from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 
 
@@ -28,6 +28,10 @@ def forecast(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show where the time goes, by layer and operator class, and all notes.")
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw memory over the step and at its peak by layer: .png, .svg, .html."),
+    ] = None,
     save_as: Annotated[
         str | None, typer.Option("--save-job", help="Save this job in epochcast.toml under this name.")
     ] = None,
@@ -36,6 +40,7 @@ def forecast(
     """Forecast time, memory and cost of a training job."""
     from epochcast import api
 
+    check_plots(plot)
     answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
     body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.remedies()]}
     if explain and as_json:
@@ -55,6 +60,7 @@ def forecast(
 
         return render.forecast(answer, explain=explain)
 
+    save_plot(plot, lambda charts: charts.memory_timeline(answer))
     if save_as is not None:
         path = save_job(save_as, arguments)
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")

@@ -11,6 +11,7 @@ from epochcast.decide.advise.thesis_rule import MEANINGS, Coefficients
 from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.predict.forecast.job_data import Data
 from epochcast.surfaces.render.answer_header import assumed, header, place
+from epochcast.surfaces.render.memory_table import verdict_text
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import INTERVAL, Cells, interval_cells, speed, table
 from epochcast.units import show_bytes, show_seconds
@@ -93,10 +94,14 @@ def _rows(answer: Advice) -> Cells:
     )
     of_memory = f"of {show_bytes(placement.device.memory_bytes)}" + (" on each GPU" if placement.gpus > 1 else "")
     if answer.solution is None:
-        yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{of_memory}: DOES NOT FIT at batch 1"
+        yield (
+            "memory",
+            *interval_cells(answer.peak_bytes, show_bytes),
+            f"{of_memory}: {verdict_text(answer.forecast)} at batch 1",
+        )
         for remedy in answer.remedies:
             peak = interval_cells(remedy.peak_bytes, show_bytes)
-            yield "would fit", *peak, f"{remedy.change}: {remedy.value}"
+            yield "would fit", *peak, f"{remedy.change}: {remedy.value} ({remedy.effort})"
         return
     choice, fastest = answer.solution.smallest, answer.solution.fastest
     total = f"{choice.batch * placement.replicas:,} in total; " if placement.gpus > 1 else ""
@@ -109,7 +114,7 @@ def _rows(answer: Advice) -> Cells:
     yield "step", *interval_cells(choice.step.seconds, show_seconds), " ".join(throughput)
     wait = show_seconds(choice.step.parts.exposed_input)
     yield "waiting for data", f"{choice.stall_fraction:.1%}", "", f"{wait} per step"
-    yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{of_memory}: {answer.memory_verdict}"
+    yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{of_memory}: {verdict_text(answer.forecast)}"
     host_bytes = answer.problem.host.memory_bytes
     of_host_memory = f"of {show_bytes(host_bytes)} per node" if host_bytes < float("inf") else "per node"
     yield "host memory", show_bytes(choice.feed.host_bytes), "", of_host_memory

@@ -118,6 +118,9 @@ def _rows(answer: Forecast) -> Cells:
     if answer.peak_bytes is not None:
         of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict_text(answer)}"
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
+        if answer.reserved_bytes and answer.allocated_bytes:
+            quoted = f"{show_bytes(answer.reserved_bytes)} reserved, {show_bytes(answer.allocated_bytes)} allocated"
+            yield "", "", "", f"in nvidia-smi; {quoted}"
     if answer.host_bytes:
         yield "host memory", show_bytes(answer.host_bytes), "", "of each node, beside the data"
     if answer.dollars_per_hour is None:

@@ -3,10 +3,14 @@
 from rich.console import Group, RenderableType
 
 from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.remedies import Remedy
 from epochcast.predict.memory.device_context import usable_bytes
 from epochcast.predict.memory.verdict import DOES_NOT_FIT
 from epochcast.surfaces.render.table_parts import INTERVAL, interval_cells, table
 from epochcast.units import show_bytes
+
+SUREST = 0.99
+"""Nothing surer is shown."""
 
 _PARTS = {
     "parameters": "parameters",
@@ -52,15 +56,37 @@ def memory(answer: Forecast) -> RenderableType:
 
 
 def verdict_text(answer: Forecast) -> str:
-    """Whether the memory of a step fits, loud where it does not."""
+    """Whether the memory of a step fits and with which probability, loud where it does not."""
     word = answer.memory_verdict or ""
-    return word.upper() if word == DOES_NOT_FIT else word
+    return verdict_words(word.upper() if word == DOES_NOT_FIT else word, answer.fits_probability)
+
+
+def verdict_words(verdict: str, probability: float | None) -> str:
+    """fits (97 %)"""
+    return verdict if probability is None else f"{verdict} ({shown_probability(probability)})"
+
+
+def shown_probability(probability: float) -> str:
+    """In whole percents, never quite sure."""
+    if probability > SUREST:
+        return f"> {SUREST:.0%}".replace("%", " %")
+    if probability < 1 - SUREST:
+        return f"< {1 - SUREST:.0%}".replace("%", " %")
+    return f"{probability:.0%}".replace("%", " %")
 
 
 def remedies(answer: Forecast) -> RenderableType:
-    """What would make a step fit, one change a row."""
+    """What would make a step fit, one change a row, the cheapest first."""
     rows = [
-        (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.verdict, remedy.device)
+        (
+            remedy.change,
+            remedy.value,
+            _time_lost(remedy),
+            show_bytes(remedy.peak_bytes.mid),
+            verdict_words(remedy.verdict, remedy.fits_probability),
+            remedy.device,
+            remedy.effort,
+        )
         for remedy in answer.remedies()
     ]
     memory = answer.details.memory
@@ -69,6 +95,11 @@ def remedies(answer: Forecast) -> RenderableType:
     )
     return table(
         "what would fit",
-        f"change | to | > peak | {INTERVAL} | | on",
-        rows or [(none, "", "", "", "", "")],
+        "change | to | > time per sample | > peak | | on | ",
+        rows or [(none, "", "", "", "", "", "")],
+        caption="time per sample: over the job as asked, if it fitted" if rows else None,
     )
+
+
+def _time_lost(remedy: Remedy) -> str:
+    return f"{remedy.time_factor - 1:+.0%}"

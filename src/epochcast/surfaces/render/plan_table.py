@@ -8,6 +8,7 @@ from epochcast.decide.plan.gains import Gain
 from epochcast.decide.plan.plan_answer import Plan
 from epochcast.predict.memory.verdict import TIGHT
 from epochcast.surfaces.render.answer_header import assumed, header
+from epochcast.surfaces.render.memory_table import verdict_text
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
@@ -81,7 +82,7 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
         "offer": f"▸ {offer.name}" if is_chosen else offer.name,
         "cloud": offer.instance.cloud,
         "GPUs": f"{offer.gpus} × {offer.instance.device}"
-        + (" (tight)" if row.forecast.memory_verdict == TIGHT else ""),
+        + (f" ({verdict_text(row.forecast)})" if row.forecast.memory_verdict == TIGHT else ""),
         "strategy": row.strategy,
         "with": " ".join(f"{name} {value}" if name == "augment" else value for name, value in row.variant),
         "batch": f"{row.global_batch:,}",

@@ -43,7 +43,7 @@ for (const slider of form.querySelectorAll("input[type=range]")) {
 }
 
 // What the page shows of an older question is dimmed until the answer to the newest one is there.
-const PARTS_OF_PAGE = ["answer", "scaling", "plan", "evidence"];
+const PARTS_OF_PAGE = ["answer", "memory", "scaling", "plan", "evidence"];
 function dim(part, is_stale) {
   for (const shown of document.querySelectorAll(`[data-part=${part}]`)) { shown.classList.toggle("stale", is_stale); shown.setAttribute("aria-busy", String(is_stale)); }
 }
@@ -76,13 +76,14 @@ function refuse(text) {
   by("fault").hidden = false;
   say("fault", text);
   for (const id of ["time", "memory", "cost"]) { say(id, "–"); say(`${id}-interval`, ""); say(`${id}-more`, ""); }
-  by("parts").replaceChildren(); by("parts-list").replaceChildren(); by("memory-bar").replaceChildren(); say("memory-said", "");
+  by("parts").replaceChildren(); by("parts-list").replaceChildren(); by("memory-bar").replaceChildren(); say("memory-said", ""); say("memory-numbers", "");
   showFit({});
   showNotes({});
   copies = {};
   showCopy();
   evidence_of = null;
   by("evidence").replaceChildren();
+  if (isStale("memory")) { clearMemory(""); }
   if (isStale("scaling")) { clearScaling(""); }
   if (isStale("plan")) { clearPlan(""); }
   for (const part of ["answer", "evidence"]) { dim(part, false); }
@@ -121,8 +122,9 @@ function showMemory(told) {
   const peak = told.peak_bytes, card = told.memory_bytes, bar = by("memory-bar");
   say("memory", bytes(peak?.mid));
   say("memory-interval", interval(peak, bytes));
-  const verdict = told.memory_verdict || "";
-  say("memory-more", card ? `of ${bytes(card)}: ${verdict}` : verdict);
+  const verdict = told.memory_verdict || "", chance = told.fits_probability;
+  const words = chance === null || chance === undefined ? verdict : `${verdict} (${percent(chance)})`;
+  say("memory-more", card ? `of ${bytes(card)}: ${words}` : words);
   by("memory-more").className = `hint ${verdict === "fits" ? "verdict-fits" : verdict === "tight" ? "verdict-tight" : "verdict-no"}`;
   bar.replaceChildren();
   if (!peak || !card) { return; }
@@ -132,6 +134,7 @@ function showMemory(told) {
   used.style.width = at(peak.mid); range.style.left = at(peak.low); range.style.width = at(peak.high - peak.low);
   limit.style.left = at(card); text.style.left = `clamp(6.5rem, ${at(card)}, calc(100% - 6.5rem))`;
   bar.append(used, range, limit, text);
+  say("memory-numbers", `nvidia-smi ${bytes(peak.mid)} · reserved ${bytes(told.reserved_bytes)} · allocated ${bytes(told.allocated_bytes)}`);
   say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${name} ${bytes(size)}`).join(" · "));
 }
 
@@ -183,8 +186,27 @@ const askLarger = later(500, async () => {
   larger?.abort();
   larger = new AbortController();
   const asked = question();
-  await Promise.all([askScaling(asked, larger.signal), askPlan(asked, larger.signal)]);
+  await Promise.all([askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal)]);
 });
+
+// Never quite sure: the command shows the same.
+const SUREST = 0.99;
+function percent(chance) {
+  if (chance > SUREST) { return "> 99 %"; }
+  return chance < 1 - SUREST ? "< 1 %" : `${Math.round(100 * chance)} %`;
+}
+
+function clearMemory(text) { by("memory-step").replaceChildren(); say("memory-step-said", text); dim("memory", is_reading); }
+
+async function askMemory(asked, signal) {
+  try {
+    const told = await ask("/api/v1/forecast", { ...asked, draw: true }, signal);
+    await draw(by("memory-step"), told.chart);
+    if (signal.aborted) { return; }
+    say("memory-step-said", told.peak_op ? `The peak is in ${told.peak_op}.` : "");
+    dim("memory", is_reading);
+  } catch (error) { if (error.name !== "AbortError") { clearMemory(error.message); } }
+}
 
 function clearScaling(text) { by("scaling").replaceChildren(); say("scaling-said", text); dim("scaling", is_reading); }
 function clearPlan(text) { by("plan").replaceChildren(); by("offers").replaceChildren(); say("plan-said", text); dim("plan", is_reading); }

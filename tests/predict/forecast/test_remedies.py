@@ -1,0 +1,57 @@
+"""What would make a job fit, by what it costs in time."""
+
+from typing import Any
+
+import pytest
+
+import epochcast as ec
+from epochcast.predict.forecast.remedies import EFFORTS, MORE_HARDWARE, OTHER_JOB, SAME_JOB
+from epochcast.predict.memory.verdict import FITS
+
+
+def test_what_would_fit_fits_with_the_options_that_it_names() -> None:
+    answer = ec.forecast("gpt2", device="T4", batch=64, optimizer="adamw")
+    found = answer.remedies()
+    assert answer.fits is False
+    assert {"accumulate", "batch", "device"} <= {remedy.change for remedy in found}
+    cheapest = found[0]
+    options: dict[str, Any] = {"device": "T4", "batch": 64, "optimizer": "adamw"}
+    for name, value in cheapest.options.items():
+        options[name] = int(value) if value.isdecimal() else value
+    again = ec.forecast("gpt2", **options)
+    assert again.fits
+    assert again.memory_verdict == cheapest.verdict
+    assert 1 / again.samples_per_second * answer.samples_per_second == pytest.approx(cheapest.time_factor)
+
+
+def test_the_cheapest_comes_first_and_other_jobs_last() -> None:
+    found = ec.forecast("gpt2", device="T4", batch=64, optimizer="adamw").remedies()
+    assert [remedy.effort for remedy in found] == sorted((remedy.effort for remedy in found), key=EFFORTS.index)
+    same = [remedy for remedy in found if remedy.effort == SAME_JOB and remedy.verdict == FITS]
+    assert [remedy.time_factor for remedy in same] == sorted(remedy.time_factor for remedy in same)
+    assert {remedy.change for remedy in found if remedy.effort == OTHER_JOB} >= {"batch"}
+    assert {remedy.change for remedy in found if remedy.effort == MORE_HARDWARE} >= {"device"}
+
+
+def test_accumulation_keeps_the_samples_of_a_step() -> None:
+    found = ec.forecast("resnet50", device="T4", batch=512).remedies()
+    split = next(remedy for remedy in found if remedy.change == "accumulate")
+    assert int(split.options["batch"]) * int(split.options["accumulate"]) >= 512
+
+
+def test_the_gpus_given_may_share_the_state() -> None:
+    answer = ec.forecast("gpt2_xl", device="RTX 3090", batch=1, gpus=8, optimizer="adamw", precision="fp32")
+    assert answer.fits is False
+    strategies = {remedy.options.get("strategy") for remedy in answer.remedies()}
+    assert strategies & {"zero1", "zero2", "zero3"}
+
+
+def test_lora_is_named_another_job() -> None:
+    found = ec.forecast("llama2_7b", device="RTX 4090", batch=1, optimizer="adamw").remedies()
+    tuned = {remedy.change.partition(",")[0]: remedy for remedy in found if remedy.effort == OTHER_JOB}
+    assert "QLoRA" in tuned
+    assert tuned["QLoRA"].options["four_bit"] == "True"
+
+
+def test_a_job_that_fits_needs_no_change() -> None:
+    assert ec.forecast("resnet50", device="V100", batch=8).remedies() == ()
