@@ -17,7 +17,7 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.predict.memory.memory_spreads import CAPTURED
+from epochcast.predict.memory.memory_spreads import CAPTURED, StepKind
 from epochcast.predict.memory.peak import PeakMemory, peak_memory
 from studies.memory.decay import with_weight_decay
 from studies.memory.peers import accelerate_bytes, line_bytes, torchinfo_bytes
@@ -71,7 +71,7 @@ def schedtune() -> list[Point]:
     for row in pl.read_parquet(data_folder() / "memory_schedtune.parquet").iter_rows(named=True):
         trace, device = _trace(f"torchvision:{row['model']}").rebatch(row["batch"]), _device(row["cuda_cores"])
         peak = peak_memory(
-            trace, device, set_to_none=False, sums_in_place=False, framework_version=VERSION, capture=CAPTURED
+            trace, device, set_to_none=False, sums_in_place=False, framework_version=VERSION, kind=StepKind(CAPTURED)
         )
         points.append(
             Point(

@@ -13,7 +13,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.memory.device_context import FrameworkVersion
 from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
 from epochcast.predict.memory.lifetimes import Role, lifetimes
-from epochcast.predict.memory.memory_spreads import ALONE, CAPTURED, REPLICAS, SHARDED, SPLIT, ZOO
+from epochcast.predict.memory.memory_spreads import ALONE, CAPTURED, REPLICAS, SHARDED, SPLIT, ZOO, StepKind
 from epochcast.predict.memory.peak import MemoryStep, PeakMemory, peak_memory, step_on
 from epochcast.predict.memory.sharding import Held
 from epochcast.predict.memory.varied_lengths import VariedLengths
@@ -32,8 +32,7 @@ class MemoryOptions(TypedDict):
     sums_in_place: bool
     allocator: str
     framework_version: FrameworkVersion | None
-    capture: str
-    sharing: str
+    kind: StepKind
 
 
 def memory_options(job: Job, placement: Placement) -> MemoryOptions:
@@ -47,8 +46,7 @@ def memory_options(job: Job, placement: Placement) -> MemoryOptions:
         "sums_in_place": not is_old,
         "allocator": "bfc" if job.framework == "tensorflow" else "caching",
         "framework_version": version,
-        "capture": capture_of(job.model),
-        "sharing": _sharing(placement),
+        "kind": StepKind(capture_of(job.model), sharing=_sharing(placement)),
     }
 
 

@@ -81,6 +81,10 @@ class StepKind:
         return f"{ALONE}, {QUANTISED}" if self.is_quantised and self.sharing == ALONE else self.sharing
 
 
+ALONE_OF_ZOO = StepKind()
+"""The default: a network of the zoo on one GPU."""
+
+
 def part_shares(kind: StepKind, breakdown: Mapping[str, int], number: str) -> dict[str, float]:
     """The shares of one of MEMORY_KINDS by part, of what is alive at the peak and the context."""
     beside = ("fragmentation",) if number == ON_DEVICE else ("fragmentation", "context")

@@ -29,7 +29,7 @@ from epochcast.predict.memory.caching_allocator import CachingAllocator
 from epochcast.predict.memory.device_context import FrameworkVersion, context_bytes, usable_bytes
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE, RESERVED
-from epochcast.predict.memory.memory_spreads import ALONE, OPAQUE, ZOO, MemorySpread, StepKind, shipped_spreads
+from epochcast.predict.memory.memory_spreads import ALONE_OF_ZOO, OPAQUE, MemorySpread, StepKind, shipped_spreads
 from epochcast.predict.memory.peak_contents import AliveBytes, alive_at
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.predict.memory.sharding import WHOLE, RankShares
@@ -295,13 +295,12 @@ def step_on(
     shares: RankShares = WHOLE,
     varied: VariedLengths | None = None,
     framework_version: FrameworkVersion | None = None,
-    capture: str = ZOO,
-    sharing: str = ALONE,
+    kind: StepKind = ALONE_OF_ZOO,
 ) -> MemoryStep:
     """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed;
     `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither. `varied`: batches of
-    other lengths come before and behind this one, which is the longest. `capture` says how the network is known
-    (`memory_spreads`), `sharing` what a GPU has of the model.
+    other lengths come before and behind this one, which is the longest. `kind` says how the network is known and what
+    a GPU has of the model (`memory_spreads`); the rest of it is the step's.
     """
     if device is not None and device.memory_bytes <= 0:
         raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
@@ -312,8 +311,7 @@ def step_on(
 
     lives = held(trace)
     storages = None if varied is None else _alike(lives, varied, held)
-    kind = step_kind(trace, capture, sharing)
-    return MemoryStep(trace.name, lives, device, shares, allocator, storages, framework_version, kind)
+    return MemoryStep(trace.name, lives, device, shares, allocator, storages, framework_version, _kind_of(trace, kind))
 
 
 def _alike(lives: Lifetimes, varied: VariedLengths, held: Callable[[Trace], Lifetimes]) -> VariedStorages | None:
@@ -323,14 +321,14 @@ def _alike(lives: Lifetimes, varied: VariedLengths, held: Callable[[Trace], Life
     return VariedStorages(nodes, varied.drawn, varied.flushed_every) if is_alike else None
 
 
-def step_kind(trace: Trace, capture: str, sharing: str) -> StepKind:
+def _kind_of(trace: Trace, kind: StepKind) -> StepKind:
     """What the uncertainty of a step depends on."""
     recipe = trace.recipe
-    return StepKind(
-        OPAQUE if trace.opaque else capture,
+    return replace(
+        kind,
+        capture=OPAQUE if trace.opaque else kind.capture,
         is_recomputed=bool(recipe.checkpointing),
         is_quantised=recipe.base_bits is not None,
-        sharing=sharing,
     )
 
 
@@ -354,8 +352,7 @@ def peak_memory(
     shares: RankShares = WHOLE,
     varied: VariedLengths | None = None,
     framework_version: FrameworkVersion | None = None,
-    capture: str = ZOO,
-    sharing: str = ALONE,
+    kind: StepKind = ALONE_OF_ZOO,
 ) -> PeakMemory:
     """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
     step = step_on(
@@ -367,8 +364,7 @@ def peak_memory(
         shares=shares,
         varied=varied,
         framework_version=framework_version,
-        capture=capture,
-        sharing=sharing,
+        kind=kind,
     )
     usage = _usage(step, trace.batch)
     live = step.live_bytes(trace.batch)
