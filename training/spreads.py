@@ -134,7 +134,7 @@ def _enough(steps: LeftOutSteps, hardware: str, mode: str) -> NDArray[np.bool_]:
     mine: NDArray[np.bool_] = steps.group == f"{hardware}, {mode}"
     if len(np.unique(steps.cell[mine])) >= LEAST_CELLS:
         return mine
-    return steps.trains == (mode == "training")
+    return steps.trains if mode == "training" else ~steps.trains
 
 
 def _scale(ratios: Array, steps: LeftOutSteps, mine: NDArray[np.bool_]) -> tuple[float, float]:

@@ -19,7 +19,7 @@ import polars as pl
 
 from epochcast.measure.evaluate.evaluate_runs import forecast_runs
 from epochcast.predict.cost.cost_models import find_cost_model
-from studies.accuracy.sample import evenly
+from studies.accuracy.scored_steps import evenly
 from studies.figures_csv import figures_csv
 
 HERE = Path(__file__).parent

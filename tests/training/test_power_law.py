@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from epochcast.base import catalogue_rows
 from epochcast.hardware import power_law
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.power_law import Energy, clock_with, load_energies
@@ -29,7 +30,7 @@ def test_the_energy_of_made_up_boards_is_recovered() -> None:
 
 @pytest.mark.needs_data
 def test_the_shipped_energies_are_those_of_the_measurements() -> None:
-    shipped = load_energies(power_law.rows.shipped(power_law.FILE, power_law.__file__))
+    shipped = load_energies(catalogue_rows.shipped(power_law.FILE, power_law.__file__))
     again = load_energies(energies_toml(fitted(products(data_folder()))))
     assert again.keys() == shipped.keys()
     for chips, energy in shipped.items():

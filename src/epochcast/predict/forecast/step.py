@@ -21,6 +21,7 @@ from epochcast.predict.comm.stragglers import exchange_error_seconds
 from epochcast.predict.cost.compiled import fused_costs
 from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered, describe_op
 from epochcast.predict.cost.launch import launch_interval, started_kernels, work_seconds
+from epochcast.predict.cost.masked_attention import at_masked_rate
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts
@@ -128,7 +129,7 @@ def step_costs(trace: Trace, device: Device, model: CostModel, setting: Software
     if trace.fusion is not None:
         costs = fused_costs(trace, device, model, setting)
     else:
-        costs = model.costs(trace.columns, device, setting)
+        costs = at_masked_rate(model.costs(trace.columns, device, setting), trace, device)
     missing = np.flatnonzero(costs.answered < 0)
     if len(missing):
         op = f"{describe_op(trace.columns, missing[0])} of layer {trace.layers[missing[0]]!r}"

@@ -35,7 +35,7 @@ def transformer_xl(layers: int, width: int, tokens: int, clusters: tuple[int, ..
     scores = sum(2 * t * w * d for t, w, d in zip(scored, words, widths, strict=True))
     if narrowing > 1:
         scores += sum(2 * (t + c) * width * d for t, c, d in zip(scored, clusters, widths, strict=True))
-    return (layers * layer + scores) / 1e9
+    return float(layers * layer + scores) / 1e9
 
 
 class Published(NamedTuple):
