@@ -71,7 +71,7 @@ class _ChunkCut:
         shape = self._shape(tensor.shape) if tensor.elements > 1 else tensor.shape
         if not owners & self.written:
             return replace(tensor, shape=shape)
-        relation = Relation(*(f"{name}#{chunk}" if name in self.written else name for name in tensor.relation))
+        relation = Relation._make(f"{name}#{chunk}" if name in self.written else name for name in tensor.relation)
         return replace(tensor, shape=shape, name=f"{tensor.name}#{chunk}", relation=relation)
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:

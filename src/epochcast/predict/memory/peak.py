@@ -190,7 +190,7 @@ class MemoryStep:
                 before,
                 steps,
                 optional=self.workspaces,
-                flushed_every=self.varied and self.varied.flushed_every,
+                flushed_every=None if self.varied is None else self.varied.flushed_every,
             )
         except OutOfMemory:
             return None
