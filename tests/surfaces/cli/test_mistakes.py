@@ -90,7 +90,7 @@ MISTAKES = {
     "forecast --job nothere": "no epochcast.toml in",
     "forecast gpt2 --device A100 --batch 8 --tokens -5": "'-5' is no whole number",
     "forecast gpt2 --device A100 --batch 8 --tokens 300Q": "'300Q' is no whole number",
-    "forecast gpt2 --device A100 --batch 8 --lengths mean=0,max=3": "padded, packed or full",
+    "forecast gpt2 --device A100 --batch 8 --lengths mean=0,max=3": "padded, bucketed, packed, full",
     "forecast resnet50 --device empty.toml --batch 8": "a data sheet needs memory",
     "inspect": "Missing argument 'MODEL'",
     "inspect nothere": "no model called 'nothere'",
