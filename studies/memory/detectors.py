@@ -30,7 +30,7 @@ CACHED = ("mmdetection_v1", "v0.6.0")
 """The source and version whose figures are what the allocator holds."""
 # Version 1 of mmdetection reduces gradients by itself, behind the backward pass; later DistributedDataParallel does.
 WITHOUT_BUCKETS = "mmdetection_v1"
-WORST = 5
+WORST = 2
 
 
 @dataclass(frozen=True)

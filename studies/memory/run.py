@@ -42,15 +42,15 @@ class Claim:
 
 
 CLAIMS: Mapping[str, Claim] = {
-    "user rows, mean error": Claim(0.60, "8 %"),
-    "user rows, median error": Claim(0.30, "5 %"),
-    "user rows inside the interval": Claim(0.35, "85–95 %", at_least=True),
-    "clear rows of all tables inside the interval": Claim(0.80, "85–95 %", at_least=True),
-    "wrong verdicts outside the tight band": Claim(0.15, "3 %"),
+    "user rows, mean error": Claim(0.65, "8 %"),
+    "user rows, median error": Claim(0.45, "5 %"),
+    "user rows inside the interval": Claim(0.25, "85–95 %", at_least=True),
+    "clear rows of all tables inside the interval": Claim(0.70, "85–95 %", at_least=True),
+    "wrong verdicts outside the tight band": Claim(0.06, "3 %"),
     "large-model layouts, median error": Claim(0.15, "5 %"),
-    "timm: expected batch inside its bracket": Claim(0.80, "92 %", at_least=True),
+    "timm: expected batch inside its bracket": Claim(0.88, "92 %", at_least=True),
     "timm: safe batch below what failed": Claim(0.95, "–", at_least=True),
-    "thesis, mean error of the largest batch": Claim(0.08, "4 %"),
+    "thesis, mean error of the largest batch": Claim(0.05, "4 %"),
     "SchedTune, mean error": Claim(0.03, "–"),
     "real steps on a CPU, largest error": Claim(0.03, "–"),
     "MemTracker, largest error": Claim(0.001, "–"),

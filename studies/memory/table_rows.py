@@ -17,6 +17,8 @@ from epochcast.predict.memory.verdict import DOES_NOT_FIT, FITS, TIGHT
 from training.memory_spreads import forecast_table, is_clear
 
 TABLES = ("user_runs", "runs_2026", "runs_more", "llm_runs", "failed_2026", "llm_failed")
+LEAST_ROWS = 3
+"""Smaller groups are counted and not shown."""
 MODEL_TIMES = 4
 """What accelerate's estimate multiplies a model by."""
 
@@ -85,12 +87,16 @@ def verdict_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
     """By source: what ran and what ran out, by verdict; sources with the most wrong verdicts first."""
     yield "| source | ran: does not fit | tight | fits | ran out: fits | tight | does not fit |"
     yield "|---|---|---|---|---|---|---|"
-    sources = {row.source for row in rows}
+    sources = {row.source for row in rows if row.verdict != (DOES_NOT_FIT if row.ran_out else FITS)}
     for source in sorted(sources, key=lambda name: (-_wrong(rows, name), name)):
         counts = Counter((row.ran_out, row.verdict) for row in rows if row.source == source)
         cells = [counts[False, word] for word in (DOES_NOT_FIT, TIGHT, FITS)]
         cells += [counts[True, word] for word in (FITS, TIGHT, DOES_NOT_FIT)]
         yield f"| {source} | {' | '.join(map(str, cells))} |"
+    rest = sorted({row.source for row in rows} - sources)
+    if rest:
+        yield ""
+        yield f"All right: {', '.join(rest)}."
 
 
 def _wrong(rows: Sequence[ScoredRow], source: str) -> float:
@@ -105,7 +111,7 @@ def peak_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
     for row in rows:
         if not row.ran_out:
             groups.setdefault((row.source, row.task, row.number), []).append(row)
-    scored = {key: scores_of(group) for key, group in groups.items()}
+    scored = {key: scores_of(group) for key, group in groups.items() if len(group) >= LEAST_ROWS}
     for key in sorted(scored, key=lambda key: -(scored[key].median_ape or 0)):
         one = scored[key]
         rival = np.array([abs(row.accelerate_bytes / row.measured_bytes - 1) for row in groups[key]])
@@ -114,3 +120,8 @@ def peak_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
             f"| {' | '.join(key)} | {one.n} | {one.mape:.0%} | {one.median_ape:.0%} | {one.bias:+.0%} | "
             f"{one.coverage:.0%} | {one.width:.1f} | {beside} |"
         )
+    small = [row for key, group in groups.items() if key not in scored for row in group]
+    if small:
+        yield ""
+        inside = scores_of(small)
+        yield f"Smaller groups, together {inside.n} rows: median {inside.median_ape:.0%}, {inside.coverage:.0%} inside."
