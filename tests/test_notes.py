@@ -19,8 +19,8 @@ def unmeasured(name: str) -> Note:
 
 
 def test_like_notes_become_one_sentence() -> None:
-    assert ranked(map(unmeasured, ["RTX 5090", "MI300X", "RTX 5090", "B300"])) == (
-        "3 GPUs have no measurements: RTX 5090, MI300X, B300.",
+    assert ranked(map(unmeasured, ["RTX 5080", "MI300X", "RTX 5080", "B300"])) == (
+        "3 GPUs have no measurements: RTX 5080, MI300X, B300.",
     )
     assert ranked([unmeasured("B300"), unmeasured("B300")]) == ("No measurements for B300.",)
 
@@ -65,8 +65,8 @@ def test_no_note_is_lost_or_doubled(notes: list[Note]) -> None:
     ("options", "first"),
     [
         ({"model": "resnet50", "device": "T4", "precision": "bf16", "batch": 256}, "T4 has no bf16 arithmetic"),
-        ({"model": "resnet50", "device": "RTX 5090", "batch": 256}, "Data loading may limit this job"),
-        ({"model": "gpt2", "device": "RTX 5090", "batch": 8}, "No measurements for RTX 5090"),
+        ({"model": "resnet50", "device": "RTX 5080", "batch": 256}, "Data loading may limit this job"),
+        ({"model": "gpt2", "device": "RTX 5080", "batch": 8}, "No measurements for RTX 5080"),
     ],
 )
 def test_the_note_that_matters_most_is_first(options: dict[str, Any], first: str) -> None:

@@ -9,12 +9,13 @@ from epochcast.describe.graph.trace import Columns
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.siblings import sibling_pairs
 from epochcast.predict.cost.learned import load_learned
+from epochcast.predict.cost.op_bounds import GROUPS
 from epochcast.predict.cost.product import product_columns
 from epochcast.predict.cost.slower_siblings import slower_siblings
 from epochcast.predict.cost.software_setting import TODAY
 from epochcast.predict.cost.waves import CHOICES, most_padding
 
-NO_LOSS = np.zeros(9)
+NO_LOSS = np.zeros(len(GROUPS))
 PAIRS = sibling_pairs([device for device in devices() if device.kind == "gpu"])
 
 

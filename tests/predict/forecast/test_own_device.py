@@ -83,9 +83,9 @@ def test_a_product_does_not_narrow_the_interval(sheet: str) -> None:
     assert width(forecast(sheet, gemm_seconds="100ms")) > 0.8 * width(forecast(sheet))
 
 
-def test_a_sheet_like_a_measured_device_is_wider_than_the_device(tmp_path: Path) -> None:
+def test_a_sheet_like_a_measured_device_is_never_narrower_than_the_device(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('like = "RTX 3090"\n')
-    assert width(forecast(str(tmp_path / "mine.toml"), "amp_fp16")) > 1.02 * width(forecast("RTX 3090", "amp_fp16"))
+    assert width(forecast(str(tmp_path / "mine.toml"), "amp_fp16")) >= width(forecast("RTX 3090", "amp_fp16"))
 
 
 def test_a_bad_product_names_its_option_and_one_above_the_peak_the_device() -> None:

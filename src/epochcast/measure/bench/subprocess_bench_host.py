@@ -4,7 +4,7 @@ The process is `describe.capture.subprocess_capture_host`'s; only who answers is
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from epochcast.describe.capture.subprocess_capture_host import answered, become_program
@@ -27,7 +27,7 @@ class BenchHost:
 
 def _question(ask: Mapping[str, Any]) -> dict[str, Any]:
     row = measured_here(BenchQuestion(**ask))
-    return {name: getattr(row, name) for name in row.__dataclass_fields__} | {"machine": asdict(row.machine)}
+    return {field.name: getattr(row, field.name) for field in fields(row)} | {"machine": asdict(row.machine)}
 
 
 def _loader(ask: Mapping[str, Any]) -> dict[str, Any]:

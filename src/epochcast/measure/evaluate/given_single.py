@@ -87,9 +87,9 @@ def _keys(run: MeasuredRun) -> tuple[tuple[Any, ...], ...]:
     before a colon counts: some tables write the number of GPUs after it. The framework says how attention runs.
     """
     system = run.system.partition(":")[0]
-    one = replace(run.recipe, attention=ATTENTIONS[0])
+    own = replace(run.recipe, attention=ATTENTIONS[0])
     keys: list[tuple[Any, ...]] = []
-    for any_passes, recipe in ((False, one), (True, replace(one, accumulate=1))):
+    for any_passes, recipe in ((False, own), (True, replace(own, accumulate=1))):
         key = (any_passes, run.source, system, run.model, run.input_shape, run.device.name, recipe, run.setting)
         keys += [(*key, run.framework, run.data), (*key, run.framework), key]
     return tuple(keys)

@@ -19,7 +19,7 @@ from epochcast.predict.memory.sharding import Held
 from epochcast.predict.memory.varied_lengths import VariedLengths
 
 SHORTEST_VARIED = 8
-"""Maximum of texts from which on their lengths are told apart."""
+"""Lengths of texts whose maximum is shorter than this are taken as equal."""
 
 _SET_TO_NONE = (2, 0)
 """The version of PyTorch since which gradients are dropped between steps and summed in place."""

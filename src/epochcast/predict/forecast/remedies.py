@@ -100,8 +100,8 @@ class UnfitJob:
         enough = {remedy.change for remedy in fitting}
         others = [*self._with_checkpointing(alone, enough), *self._more_hardware(), *self._other_jobs()]
         fitting += [remedy for candidate in others for remedy in self._tried(candidate)]
-        worth = [one for one in fitting if not any(_is_enough(other, one) for other in fitting)]
-        return tuple(sorted(worth, key=lambda one: (EFFORTS.index(one.effort), one.verdict != FITS, one.time_factor)))
+        worth = [remedy for remedy in fitting if not any(_is_enough(other, remedy) for other in fitting)]
+        return tuple(sorted(worth, key=lambda r: (EFFORTS.index(r.effort), r.verdict != FITS, r.time_factor)))
 
     # ---- one candidate --------------------------------------------------------------------------
 

@@ -46,13 +46,13 @@ def grouped(alive: tuple[AliveBytes, ...], most: int = MOST_GROUPS) -> tuple[Ali
     """The same by parts of the network, as deep in the names of layers as there is room for: blocks.3.attn is then part
     of blocks.3. Small ones are joined as "others"; the order is that of the network.
     """
-    deepest = max((one.layer.count(".") + 1 for one in alive), default=1)
-    depth = next((d for d in range(deepest, 1, -1) if len({_part(one, d) for one in alive}) <= most), 1)
+    deepest = max((part.layer.count(".") + 1 for part in alive), default=1)
+    depth = next((d for d in range(deepest, 1, -1) if len({_part(part, d) for part in alive}) <= most), 1)
     sums: Counter[tuple[str, str]] = Counter()
     totals: Counter[str] = Counter()
-    for one in alive:
-        sums[_part(one, depth), one.content] += one.bytes
-        totals[_part(one, depth)] += one.bytes
+    for part in alive:
+        sums[_part(part, depth), part.content] += part.bytes
+        totals[_part(part, depth)] += part.bytes
     kept = {name for name, _ in totals.most_common(most)}
     shown: Counter[tuple[str, str]] = Counter()
     for (name, content), size in sums.items():
@@ -61,5 +61,5 @@ def grouped(alive: tuple[AliveBytes, ...], most: int = MOST_GROUPS) -> tuple[Ali
     return tuple(AliveBytes(name, content, size) for (name, content), size in ordered)
 
 
-def _part(one: AliveBytes, depth: int) -> str:
-    return ".".join(one.layer.split(".")[:depth])
+def _part(alive: AliveBytes, depth: int) -> str:
+    return ".".join(alive.layer.split(".")[:depth])

@@ -127,16 +127,16 @@ def _phases_axis(altair: Any, phases: Sequence[str]) -> Any:
 
 def _at_peak(altair: Any, memory: PeakMemory, colour: Any) -> Any:
     alive = grouped(memory.alive)
-    layers = list(dict.fromkeys(one.layer for one in alive))
+    layers = list(dict.fromkeys(part.layer for part in alive))
     order = {name: place for place, name in enumerate(COLOURS)}
     rows = [
         {
-            "layer": one.layer,
-            "content": _name(one.content),
-            "order": order[_name(one.content)],
-            "GiB": one.bytes / 2**30,
+            "layer": part.layer,
+            "content": _name(part.content),
+            "order": order[_name(part.content)],
+            "GiB": part.bytes / 2**30,
         }
-        for one in alive
+        for part in alive
     ]
     return (
         altair.Chart(altair.Data(values=rows))
