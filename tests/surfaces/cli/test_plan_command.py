@@ -103,7 +103,7 @@ def test_a_deadline_is_a_time_of_the_clock() -> None:
 
 
 def test_old_prices_are_told_with_their_age(command: Command) -> None:
-    ran = command("plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds lambda --gpus 1")
+    ran = command("plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds lambda --gpus 1 --explain")
     assert "prices are older than 90 days: gpu_1x_" in ran.out and "(106 days)" in ran.out
 
 

@@ -59,7 +59,10 @@ def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast)
     if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:
         share = step.parts.host / step.seconds.mid
         yield Note(
-            f"Kernel launches take {share:.0%} of the step on an assumed host: set `host_class`.", Importance.LIMIT
+            f"Kernel launches take {share:.0%} of the step on an assumed host: set `host_class`.",
+            Importance.LIMIT,
+            about=f"{share:.0%}",
+            many="Kernel launches take much of {count} steps on an assumed host ({names}): set `host_class`.",
         )
 
 
