@@ -48,7 +48,7 @@ MOST_LOG_ERROR = 0.7
 # No part is surer than three per cent; and a part that hardly any step depends on is taken to be as unsure as this.
 LEAST_VARIANCE, USUAL_VARIANCE = 0.03**2, 0.15**2
 # So many cells are as strong as what is usual.
-USUAL_CELLS = 2.0
+USUAL_CELLS = 8.0
 # Cells that a group needs for quantiles of its own.
 LEAST_CELLS = 12
 _ROUNDS = 8
