@@ -12,8 +12,6 @@ from studies.memory.schedtune import Point, ape, left_out, line_errors
 from studies.memory.table_rows import ScoredRow, peak_lines, verdict_lines
 from studies.memory.truth import Check
 
-FARTHEST = 3
-
 
 @dataclass(frozen=True)
 class Results:
@@ -82,13 +80,6 @@ def _timm(brackets: Sequence[Bracket], refused: Sequence[str]) -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| {what} | {value:.1%} |" for what, value in share.items())
     yield ""
-    yield "| farthest off | layout | ran | failed | safe | expected | limit |"
-    yield "|---|---|---|---|---|---|---|"
-    worst = sorted(brackets, key=lambda b: -max(b.found.expected / b.fails, b.fits / max(1, b.found.expected)))
-    for b in worst[:FARTHEST]:
-        most = b.found
-        yield f"| {b.model} | {b.layout} | {b.fits} | {b.fails} | {most.safe} | {most.expected} | {most.limit} |"
-    yield ""
 
 
 def _schedtune(points: Sequence[Point]) -> Iterator[str]:
@@ -134,12 +125,9 @@ def _thesis(table: Sequence[tuple[str, int, int, LargestBatch]]) -> Iterator[str
 def _truth(counted: Sequence[Check], followed: Sequence[Check]) -> Iterator[str]:
     yield "## Against PyTorch's own counters"
     yield ""
-    yield "The most alive in a step: real steps on a CPU, counted by the profiler (which kernels oneDNN takes goes by"
-    yield "the processor), and the same on `meta`, followed by MemTracker."
+    yield "The most alive in a step. Which kernels oneDNN takes on a CPU goes by the processor."
     yield ""
-    yield "| | steps | mean | largest | of |"
-    yield "|---|---|---|---|---|"
-    for what, checks in (("real steps on a CPU", counted), ("MemTracker", followed)):
+    for what, checks in (("Real steps on a CPU, counted by the profiler", counted), ("MemTracker on `meta`", followed)):
         worst = max(checks, key=lambda check: abs(check.error))
         mean = np.mean([abs(check.error) for check in checks])
-        yield f"| {what} | {len(checks)} | {mean:.3%} | {worst.error:+.3%} | {worst.network}, {worst.optimizer} |"
+        yield f"- {what}: {len(checks)} steps, mean {mean:.3%}, largest {worst.error:+.3%} ({worst.network})."
