@@ -12,7 +12,7 @@ from math import ceil
 from epochcast.describe.graph.language_model import head_weights, is_head
 from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import Loss, View
-from epochcast.describe.graph.tensor import Tensor
+from epochcast.describe.graph.tensor import Relation, Tensor
 from epochcast.errors import BadInput
 
 
@@ -71,10 +71,7 @@ class _ChunkCut:
         shape = self._shape(tensor.shape) if tensor.elements > 1 else tensor.shape
         if not owners & self.written:
             return replace(tensor, shape=shape)
-        renamed = {
-            field: f"{name}#{chunk}" for field, name in tensor.relation._asdict().items() if name in self.written
-        }
-        relation = tensor.relation._replace(**renamed)
+        relation = Relation._make(f"{name}#{chunk}" if name in self.written else name for name in tensor.relation)
         return replace(tensor, shape=shape, name=f"{tensor.name}#{chunk}", relation=relation)
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
