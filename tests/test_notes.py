@@ -65,7 +65,10 @@ def test_no_note_is_lost_or_doubled(notes: list[Note]) -> None:
     ("options", "first"),
     [
         ({"model": "resnet50", "device": "T4", "precision": "bf16", "batch": 256}, "T4 has no bf16 arithmetic"),
-        ({"model": "resnet50", "device": "RTX 4090", "batch": 256}, "Data loading may limit this job"),
+        (
+            {"model": "resnet50", "device": "H100", "precision": "amp_bf16", "batch": 256},
+            "Data loading may limit this job",
+        ),
         ({"model": "gpt2", "device": "RTX 5080", "batch": 8}, "No measurements for RTX 5080"),
     ],
 )

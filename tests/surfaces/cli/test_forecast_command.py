@@ -250,7 +250,7 @@ def test_lora_needs_less_of_everything_and_says_what_it_is(command: Command) -> 
     whole, adapted = (answer(TUNED + more) for more in ("", " --lora 8"))
     assert adapted["step_seconds"]["mid"] < whole["step_seconds"]["mid"]
     assert adapted["allocated_bytes"] < whole["allocated_bytes"]
-    large = "forecast mistral_7b --device A100 --batch 1 --input 128 --lora 8"
+    large = "forecast mistral_7b --device H100 --batch 1 --input 128 --lora 8"
     assert answer(f"{large} --four-bit")["allocated_bytes"] < 0.5 * answer(large)["allocated_bytes"]
     header = " ".join(command(f"{TUNED} --lora 8 --four-bit").out.split())
     assert "adamw · LoRA rank 8 on c_attn, 4-bit base (NF4)" in header
