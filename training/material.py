@@ -39,7 +39,7 @@ WEIGHTS = {
     "zeus_nsdi23": 0.7,
 }
 # Networks that wait for the device in the middle of a step: their seconds are not those of kernels or launches. And
-# those whose lengths differ from source to source in a way that the tables do not say.
+# networks whose tables do not say how long their texts are.
 NOT_TRAINED = ("maskrcnn_resnet50_fpn", "transformer_xl_base", "transformer_xl_large")
 # Fleets that ran the same configuration on many machines alike: one row of each, with the median of what they measured.
 FLEETS = ("lambda",)

@@ -31,7 +31,7 @@ def offloaded_bytes(ops: Iterable[Op]) -> int:
 
 
 class _OffloadWalk:
-    """`root` is the storage of every view, `saved` what may leave, `fetched` what has come back."""
+    """`root` is the storage of every view, `saved` what may leave, `fetched` the copies back on the device."""
 
     def __init__(self, ops: Sequence[Op], parameters: frozenset[str]) -> None:
         self.root: dict[str, str] = {}
@@ -52,7 +52,7 @@ class _OffloadWalk:
             self.saved[tensor.name] = tensor
 
     def pieces(self, op: Op) -> list[Op]:
-        """The op reading what has come back, with what comes back for it in front."""
+        """The op reading the fetched copies, behind the copies it needs first."""
         if op.phase is not Phase.BACKWARD:
             return [op]
         arriving: list[Op] = []

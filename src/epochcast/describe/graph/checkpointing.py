@@ -27,26 +27,16 @@ from epochcast.errors import BadInput
 FEWEST_BLOCKS = 6
 
 
-def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
-    """The step with every block checkpointed."""
+def checkpointed(ops: Sequence[Op], name: str = "the model", *, keeps_products: bool = False) -> tuple[Op, ...]:
+    """The step with every block checkpointed; `keeps_products`: but for attention and every second product."""
     forward = [op for op in ops if op.phase is Phase.FORWARD]
     if len(forward) == len(ops):
         return tuple(ops)
     blocks = blocks_of({op.layer for op in forward})
     if not blocks:
         raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
-    return _again(ops, forward, blocks)
-
-
-def operators_checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
-    """The step with every block checkpointed but for attention and every second product of it."""
-    forward = [op for op in ops if op.phase is Phase.FORWARD]
-    if len(forward) == len(ops):
-        return tuple(ops)
-    blocks = blocks_of({op.layer for op in forward})
-    if not blocks:
-        raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
-    return _again(ops, [op for op in forward if op.name not in _kept_results(forward, blocks)], blocks)
+    kept = _kept_results(forward, blocks) if keeps_products else frozenset()
+    return _again(ops, [op for op in forward if op.name not in kept], blocks)
 
 
 def _kept_results(forward: Sequence[Op], blocks: Mapping[str, str]) -> frozenset[str]:

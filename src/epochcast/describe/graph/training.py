@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from epochcast.describe.graph.activation_offload import with_offloaded_activations
 from epochcast.describe.graph.autocast import with_precision
 from epochcast.describe.graph.backward import backward
-from epochcast.describe.graph.checkpointing import checkpointed, operators_checkpointed, without_scores
+from epochcast.describe.graph.checkpointing import checkpointed, without_scores
 from epochcast.describe.graph.chunked_loss import with_chunked_loss
 from epochcast.describe.graph.early_update import updated_in_backward, with_average
 from epochcast.describe.graph.lora import with_lora
@@ -83,7 +84,7 @@ def as_recipe_keeps(
 _CHECKPOINTED: Mapping[bool | str, Callable[[Sequence[Op], str], tuple[Op, ...]]] = {
     True: checkpointed,
     SELECTIVE: without_scores,
-    OPERATORS: operators_checkpointed,
+    OPERATORS: partial(checkpointed, keeps_products=True),
 }
 
 

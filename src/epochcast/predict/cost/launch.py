@@ -1,8 +1,8 @@
 """Host seconds to start the kernels of a step.
 
 A framework spends microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast device
-with small kernels this is most of the step. A calibrated device has its own value. An unknown host is one of those that
-were measured (`hosts.toml`): launches are the host's, whatever device stands beside it.
+with small kernels this is most of the step. A calibrated device has its own value. An unknown host may be any measured
+one (`hosts.toml`): launch seconds depend on the host, not on the device.
 
 PyTorch 1, which updates one tensor after another (`loop`), zeroes gradients where they are, and adds to them: two more
 kernels for every trained tensor. PyTorch 2 drops them, and adds only where several passes share an update.
