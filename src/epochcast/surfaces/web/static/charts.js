@@ -1,12 +1,13 @@
 // Vega-Lite charts under a strict content policy: expressions are interpreted, not compiled; drawn on a canvas.
 
-// As wide as its place: single charts fill it, charts of several parts get as many columns as have room.
+// As wide as its place: single charts fill it, charts of several parts get as many columns as have room, but one where they ask for one.
 const AXES = 70, GAP = 28, LEAST = 210;
 function fitted(specification, width) {
   if (!width) { return {}; }
   if (typeof specification.width === "number") { return { width: Math.max(LEAST, Math.min(1000, width - AXES - 20)) }; }
   if (!specification.concat) { return {}; }
-  const parts = specification.concat.length, room = Math.max(1, Math.min(parts, Math.floor((width + GAP) / (LEAST + AXES + GAP))));
+  const parts = specification.concat.length, most = specification.columns === 1 ? 1 : parts;
+  const room = Math.max(1, Math.min(most, Math.floor((width + GAP) / (LEAST + AXES + GAP))));
   const columns = room > 1 && parts % room === 1 ? room - 1 : room;  // nobody alone in the last row
   const each = Math.max(LEAST, Math.floor((width - GAP * (columns - 1)) / columns) - AXES);
   return { columns, concat: specification.concat.map((part) => ({ ...part, width: each })) };
