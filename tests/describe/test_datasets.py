@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -63,3 +64,15 @@ def test_a_dataset_without_samples_names_file_and_row() -> None:
         BadInput, match=r"datasets.toml, \[\[dataset\]\] row 1 \(none\): training_samples must be at least 1"
     ):
         load_datasets(text)
+
+
+def test_a_mean_length_is_that_of_texts_and_has_a_source() -> None:
+    alpaca = find_dataset("alpaca")
+    assert alpaca.mean_tokens == 120 and alpaca.mean_tokens_source
+    for options, problem in (
+        ({"mean_tokens_source": ""}, "need a source"),
+        ({"mean_tokens": 900.0}, "between 1 and 512"),
+        ({"unit": "token"}, "counts tokens"),
+    ):
+        with pytest.raises(BadInput, match=problem):
+            replace(alpaca, **options)

@@ -1,5 +1,6 @@
 """Data sets by name, from `datasets.toml`: how much there is of what, of what shape, how large on disk.
 
+Texts have a mean length where their card or paper tells it (`mean_tokens`); `sample_shape` has the usual maximum.
 Texts without borders (a corpus) are counted in tokens: how many samples they are says the length of a network's
 sequences, samples = tokens ÷ length.
 """
@@ -38,6 +39,8 @@ class Dataset:
     verified: bool
     aliases: tuple[str, ...] = ()
     note: str = ""
+    mean_tokens: float | None = None
+    mean_tokens_source: str = ""
 
     def __post_init__(self) -> None:
         if not self.name or not self.source:
@@ -54,6 +57,16 @@ class Dataset:
             raise BadInput(f"classes must be at least 2, got {self.classes}")
         if not (isfinite(self.bytes_per_sample) and self.bytes_per_sample > 0):
             raise BadInput(f"bytes_per_sample must be above 0, got {self.bytes_per_sample}")
+        if self.mean_tokens is not None:
+            self._check_mean()
+
+    def _check_mean(self) -> None:
+        if self.kind != "text" or self.counts_tokens:
+            raise BadInput(f"only texts have a mean length, {self.name} counts {self.unit}s")
+        if not (self.mean_tokens and 1 <= self.mean_tokens <= self.sample_shape[0]):
+            raise BadInput(f"mean_tokens must be between 1 and {self.sample_shape[0]}, got {self.mean_tokens}")
+        if not self.mean_tokens_source:
+            raise BadInput(f"mean_tokens of {self.name} need a source")
 
     @property
     def training_bytes(self) -> float:
@@ -101,4 +114,6 @@ def _dataset(row: rows.CatalogueRow) -> Dataset:
         verified=row.flag("verified"),
         aliases=row.texts("aliases"),
         note=row.text("note", ""),
+        mean_tokens=row.number("mean_tokens") if row.has("mean_tokens") else None,
+        mean_tokens_source=row.text("mean_tokens_source", ""),
     )

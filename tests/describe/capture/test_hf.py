@@ -136,8 +136,8 @@ def test_whisper_takes_a_spectrogram_and_tokens() -> None:
 
 def test_a_length_nobody_chose_is_noted() -> None:
     model = hf_model(reference("LlamaConfig", max_position_embeddings=4096))
-    assert model.notes == ("512 tokens per sample are assumed; give the input size to change that",)
-    assert model.units_per_sample == 512
+    assert model.notes == ("4096 tokens per sample are assumed; give the input size to change that",)
+    assert model.units_per_sample == 4096
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from pathlib import Path
 import pytest
 from tests.every import every
 
-from epochcast.describe.capture.hub import HUB, is_hub_id, plain, typed_model
+from epochcast.describe.capture.hub import HUB, ids_of, is_hub_id, typed_model
+from epochcast.describe.capture.hub_media import MEDIA
+from epochcast.describe.capture.hub_names import plain
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.zoo import ZOO, zoo_model
 from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import AmbiguousName, EpochcastError, UnknownName
+from epochcast.predict.forecast.job_settings import filled
 from epochcast.surfaces.cli.command_line import run
 
 CAPTURED = {name: known for name, known in HUB.items() if known.reference.startswith("hf:")}
@@ -28,6 +31,9 @@ ONE_OF_EACH = (
     "bigscience/bloom-560m",
     "facebook/convnext-tiny-224",
     "facebook/dinov2-base",
+    "answerdotai/ModernBERT-base",
+    "microsoft/deberta-v3-small",
+    "almanach/camembert-base",
 )
 
 
@@ -89,8 +95,8 @@ def test_a_cut_off_number_is_no_family() -> None:
 
 
 def test_one_that_begins_so_is_named() -> None:
-    with pytest.raises(AmbiguousName, match=r"'tinyllama' could be: tinyllama_1_1b; name it in full$"):
-        find_model("tinyllama")
+    with pytest.raises(AmbiguousName, match=r"'smollm3' could be: HuggingFaceTB/SmolLM3-3B; name it in full$"):
+        find_model("smollm3")
 
 
 def test_a_folder_comes_before_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,11 +110,53 @@ def test_an_unknown_model_is_answered_with_the_near_ones() -> None:
         find_model("Llama-3.1-9B")
 
 
-def test_at_least_fifty_ids_are_known_and_none_means_two_things() -> None:
-    assert len(HUB) >= 50
+@pytest.mark.parametrize(
+    ("upload", "meant"),
+    [
+        ("unsloth/llama-3-8b-bnb-4bit", "llama3_8b"),
+        ("unsloth/Meta-Llama-3.1-8B-Instruct-unsloth-bnb-4bit", "meta-llama/Llama-3.1-8B"),
+        ("NousResearch/Meta-Llama-3-8B", "meta-llama/Meta-Llama-3-8B"),
+        ("TheBloke/Mistral-7B-Instruct-v0.2-AWQ", "mistralai/Mistral-7B-v0.1"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B"),
+        ("unsloth/gemma-2-9b-it-bnb-4bit", "google/gemma-2-9b"),
+        ("unsloth/codellama-34b-bnb-4bit", "codellama/CodeLlama-34b-hf"),
+    ],
+)
+def test_an_upload_by_others_is_the_model_it_is_named_after(upload: str, meant: str) -> None:
+    assert find_model(upload).name == meant
+    assert is_hub_id(upload)
+
+
+def test_the_name_of_a_quantised_upload_says_its_format() -> None:
+    options = filled("unsloth/llama-3-8b-bnb-4bit", {"lora": 16}).options
+    assert options["quantize"] == "nf4-dq"
+    assert "quantize" not in filled("unsloth/llama-3-8b-bnb-4bit", {"lora": 16, "eight_bit": True}).options
+    assert "quantize" not in filled("meta-llama/Llama-3.1-8B", {"lora": 16}).options
+
+
+@pytest.mark.parametrize("name", ["nobody/Ninja-9B", "hf:nobody/Ninja-9B"])
+def test_an_unknown_id_is_answered_with_what_to_type(name: str) -> None:
+    with pytest.raises(
+        UnknownName, match=r"^no model called 'nobody/Ninja-9B'; .*hf:config.json .*decoder:layers=32"
+    ) as error:
+        find_model(name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_checkpoint_is_its_configuration(tmp_path: Path) -> None:
+    with pytest.raises(EpochcastError, match=r"is a folder without config\.json: give the model itself"):
+        find_model(str(tmp_path))
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(EpochcastError, match="has an adapter alone: give the model itself"):
+        find_model(str(tmp_path))
+
+
+def test_three_hundred_ids_are_known_and_none_means_two_things() -> None:
+    assert len(HUB) >= 180
+    assert sum(len(ids_of(hub_id)) for hub_id in HUB) >= 300
     spelt: dict[str, str] = {}
-    for name, known in HUB.items():
-        for one in (name, *known.aliases):
+    for name in HUB:
+        for one in ids_of(name):
             assert spelt.setdefault(plain(one), name) == name, one
 
 
@@ -145,8 +193,10 @@ def test_captured_configurations_have_the_published_parameters(name: str) -> Non
 def test_every_captured_configuration_can_be_read() -> None:
     from epochcast.describe.capture.hf import parse_reference
 
-    families = {parse_reference(known.reference).config for known in CAPTURED.values()}
-    assert families == {parse_reference(CAPTURED[name].reference).config for name in ONE_OF_EACH}
+    # those of `MEDIA` are all built in test_hf_media
+    captured = (known.reference for hub_id, known in CAPTURED.items() if hub_id not in MEDIA)
+    families = {parse_reference(reference).config for reference in captured}
+    assert families <= {parse_reference(CAPTURED[name].reference).config for name in ONE_OF_EACH}
 
 
 def test_an_id_keeps_its_name_and_says_what_should_be_known() -> None:

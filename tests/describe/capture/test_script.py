@@ -340,7 +340,7 @@ def test_transforms_and_data_sets_say_the_size_of_images(
         (KERAS_SEQUENTIAL, "model", ["train.py:model", "model.keras"]),
         (KERAS_FUNCTIONAL, "build", ["train.py:build"]),
         (KERAS_SUBCLASS, "MyModel", ["train.py:MyModel"]),
-        (TRAINER, "model", ["hf:config.json", "train.py:make_model"]),
+        (TRAINER, "model", ["bert-base-uncased", "train.py:make_model"]),
         (GAN, "Generator", ["train.py:Generator", "train.py:Discriminator"]),
         (REQUIRED, "MLP", ["train.py:make_model"]),
         (ARGPARSE, "Wide", ["train.py:make_model"]),

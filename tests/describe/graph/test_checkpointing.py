@@ -89,3 +89,11 @@ def test_by_operators_attention_and_every_second_product_are_kept() -> None:
     held = [peak_memory(step).timeline.live_bytes["activations"].max() for step in (full, by_operators, whole)]
     assert held == sorted(held) and len(set(held)) == 3
     assert sum(full.flops.values()) > sum(by_operators.flops.values()) > sum(whole.flops.values())
+
+
+def test_half_runs_every_second_block_again() -> None:
+    model = zoo_model("gpt2")
+    full, half = (model.trace(Recipe(1, checkpointing=kind)).ops for kind in (True, "half"))
+    plain = len(model.trace(Recipe(1)).ops)
+    # a dozen equal blocks: six of them run again
+    assert len(half) - plain == (len(full) - plain) / 2

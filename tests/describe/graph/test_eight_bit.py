@@ -1,10 +1,11 @@
 import pytest
 
 from epochcast.describe.capture.model import BuiltModel
+from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.capture.zoo.decoder import decoder
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph, Op, Phase
-from epochcast.describe.graph.op_kinds import Attention, Copy, Matmul, View
+from epochcast.describe.graph.op_kinds import Attention, Copy, Elementwise, Matmul, View
 from epochcast.describe.graph.precision import PRECISIONS
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import DType
@@ -96,3 +97,15 @@ def test_narrow_products_are_the_same_work() -> None:
 def test_four_bits_can_be_told_from_eight() -> None:
     eight, four = (trace(p, "forward").columns.element_bytes for p in ("fp8", "nvfp4"))
     assert (eight.min(), four.min()) == (1.0, 0.5)
+
+
+def test_scores_that_the_network_casts_up_are_in_float32_and_norms_are_not() -> None:
+    """Llama casts the scores of its loss; its norms cast, too, and are one kernel in bfloat16."""
+    made = zoo_model("llama3_2_1b").trace(Recipe(1, precision="fp8", optimizer="adamw"))
+    loss = [op for op in made.ops if op.layer == "loss"]
+    assert {t.dtype for op in loss for t in op.outputs} == {DType.FLOAT32}
+    forward = [op for op in made.ops if op.phase is Phase.FORWARD]
+    assert {op.output.dtype for op in forward if op.kind == Elementwise("rsqrt")} == {DType.BFLOAT16}
+    scores = next(op.inputs[0] for op in forward if op.kind == Copy("cast"))
+    gradients = [t for op in made.ops for t in op.outputs if t.relation.adds_to_gradient_of == scores.name]
+    assert (scores.dtype, {t.dtype for t in gradients}) == (DType.BFLOAT16, {DType.BFLOAT16})

@@ -16,7 +16,7 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.describe.graph.trace import Trace, trace_from
-from epochcast.errors import UnknownName
+from epochcast.errors import BadInput, UnknownName
 
 Body = Callable[[Builder, Tensor], Tensor]
 COMPILERS = ("inductor", "reduce-overhead", "xla", "vendor")
@@ -128,12 +128,16 @@ def test_batch_norm_is_elementwise_in_inference_alone() -> None:
     assert _classes(training)[1] is OpClass.BATCH_NORM
 
 
-def test_forward_writes_what_backward_reads() -> None:
-    forward, training = step(chain), step(chain, mode="forward_backward")
-    relu = next(op.output.name for op in training.template.base if op.kind.label == "elementwise")
-    assert relu in fusion_of(forward).unwritten
+def dropped(b: Builder, x: Tensor) -> Tensor:
+    """linear → dropout → relu → linear"""
+    return b.linear(b.relu(b.dropout(b.linear(x, 8, bias=False))), 8, bias=False)
+
+
+def test_forward_writes_what_backward_reads_and_cannot_compute_again() -> None:
+    forward, training = step(dropped), step(dropped, mode="forward_backward")
+    relu = next(op.output.name for op in training.template.base if getattr(op.kind, "function", "") == "relu")
     assert relu not in fusion_of(training).unwritten
-    assert training.columns.written_bytes[1] == 2 * forward.columns.written_bytes[1]
+    assert training.columns.written_bytes[1] == forward.columns.written_bytes[1]  # the next product reads it, too
     phases = {trace_phase(training, members) for members in fusion_of(training).members}
     assert phases == {(Phase.FORWARD,), (Phase.BACKWARD,)}
 
@@ -220,3 +224,29 @@ def test_a_compiler_that_nobody_knows_is_refused() -> None:
 
 def _classes(trace: Trace) -> list[OpClass]:
     return [list(OpClass)[index] for index in trace.columns.op_class]
+
+
+def test_a_loss_that_is_not_compiled_runs_op_by_op_on_scores_in_memory() -> None:
+    """Log-softmax and its gradient are as large as the scores; compiled, neither is written."""
+    model = zoo_model("gpt2")
+    whole, apart = (
+        model.trace(Recipe(2, precision="amp_bf16", compile="inductor", eager_loss=is_eager))
+        for is_eager in (False, True)
+    )
+    eager = model.trace(Recipe(2, precision="amp_bf16"))
+
+    def loss_ops(trace: Trace) -> list[int]:
+        members = fusion_of(trace).members
+        return [len(places) for places in members if trace.template.base[places[0]].layer == "loss"]
+
+    ran = [op for op in eager.template.base if op.layer == "loss" and not isinstance(op.kind, View)]
+    assert loss_ops(apart) == [1] * len(ran)
+    assert len(loss_ops(whole)) < len(ran)
+    scores = {name for name in fusion_of(whole).unwritten if "log_softmax" in name}
+    assert scores
+    assert not scores & fusion_of(apart).unwritten
+
+
+def test_a_loss_is_left_out_of_nothing_where_nothing_is_compiled() -> None:
+    with pytest.raises(BadInput, match="`eager_loss`"):
+        Recipe(2, eager_loss=True)

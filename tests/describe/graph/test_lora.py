@@ -1,7 +1,7 @@
 import pytest
 
 from epochcast.describe.capture.zoo import zoo_model
-from epochcast.describe.graph.lora import matched
+from epochcast.describe.graph.adapters import matched
 from epochcast.describe.graph.op_kinds import OptimizerUpdate
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace

@@ -35,6 +35,7 @@ def formats(made: Trace, name: str) -> set[DType]:
         ("nf4", 65_536 + 4 * 2_048),
         ("nf4-dq", 65_536 + 2_048 + 4 * 8),
         ("int8", 131_072 + 4 * 256),
+        ("w8", 131_072 + 4 * 256),
         ("gptq", 65_536 + 2 * 1_024 + 512 + 4 * 512),
         ("awq", 65_536 + 2 * 1_024 + 512),
     ],
@@ -99,6 +100,13 @@ def test_gptq_leaves_the_rest_in_half() -> None:
     assert peak_memory(made).breakdown["parameters"] == packed + 2 * rest + 4 * adapters
 
 
+def test_eight_bits_of_weights_alone_are_dequantised_and_nothing_is_multiplied_in_them() -> None:
+    made = trace("w8", "amp_bf16_half")
+    names = [op.name for op in made.ops]
+    assert any(name.endswith(".dequantize") for name in names)
+    assert not any(name.endswith((".quantize", ".summed", ".kept")) for name in names)
+
+
 def test_nothing_frozen_nothing_changed() -> None:
     made = TINY.trace(Recipe(2, optimizer="adamw", precision="bf16"))
     ops: tuple[Op, ...] = made.ops
@@ -125,3 +133,11 @@ def test_double_quantisation_is_four_bits_too() -> None:
         joined_base("int8", four_bit=True, eight_bit=False)
     with pytest.raises(BadInput, match="exclude each other"):
         joined_base("none", four_bit=True, eight_bit=True)
+
+
+def test_libraries_that_quantise_inputs_by_operators_start_more_kernels() -> None:
+    launched = {base: int(trace(base).columns.launches.sum()) for base in ("w8", "fp8", "sdnq")}
+    products = sum(op.layer != "" and "dequantize" in op.name for op in trace("w8").ops if op.phase is Phase.FORWARD)
+    # torchao's 20 forward; SDNQ's 12 forward and 11 backward, but for the layers in front of the first update
+    assert launched["fp8"] - launched["w8"] == 20 * products
+    assert 12 * products < launched["sdnq"] - launched["w8"] <= (12 + 11) * products

@@ -16,6 +16,8 @@ from epochcast.describe.graph.serialization import (
     graph_to_json,
     ops_from_json,
     ops_to_json,
+    recipe_from_json,
+    recipe_to_json,
     template_from_json,
     template_to_json,
     trace_from_json,
@@ -162,3 +164,9 @@ def test_an_unknown_optimizer_in_a_recipe_is_refused() -> None:
     broken["recipe"]["optimizer"] = "adamm"
     with pytest.raises(BadInput, match=r"trace\.recipe: no optimizer called 'adamm'"):
         trace_from_json(broken)
+
+
+@pytest.mark.parametrize("checkpointing", [True, "selective", "operators", "half"])
+def test_a_way_of_checkpointing_comes_back(checkpointing: bool | str) -> None:
+    recipe = Recipe(1, checkpointing=checkpointing)
+    assert recipe_from_json(recipe_to_json(recipe)) == recipe

@@ -27,7 +27,7 @@ from epochcast.base.documents import parse_json, unzipped
 from epochcast.describe.capture.capture_dependencies import Depends
 from epochcast.describe.capture.capture_listeners import capturing
 from epochcast.describe.capture.model import Model
-from epochcast.describe.capture.model_reference import CONFIG, ModelReference
+from epochcast.describe.capture.model_reference import CONFIGURED, ModelReference
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.serialization import graph_from_json, graph_to_json, trace_from_json, trace_to_json
@@ -55,11 +55,14 @@ def folder() -> Path | None:
 
 @dataclass(eq=False)
 class CachedModel:
-    """A model that is loaded only if its step is not on disk. `about` is what it depends on besides the recipe."""
+    """A model that is loaded only if its step is not on disk. `about` is what it depends on besides the recipe,
+    `host_class` the kind of host that usually launches its kernels.
+    """
 
     name: str
     about: Mapping[str, Any]
     load: Callable[[], Model]
+    host_class: str | None = None
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
     _loaded: Cache[str, Model] = field(init=False, repr=False, default_factory=partial(Cache, 1))
     _answers_depend: Cache[str, Depends] = field(init=False, repr=False, default_factory=partial(Cache, 1))
@@ -196,7 +199,7 @@ def _absolute_reference(reference: str) -> str:
 def files_of(reference: str) -> tuple[Path, ...]:
     """The files that a reference names, which are read but not run."""
     parts = ModelReference.of(reference)
-    if parts.prefix != CONFIG:
+    if parts.prefix not in CONFIGURED:
         return ()
     name = parts.name
     path = Path(name) / "config.json" if os.path.isdir(name) else Path(name)

@@ -6,57 +6,26 @@ task its configuration names (or the one it is pretrained for), and computes its
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcast.base.documents import parse_json, read_text
 from epochcast.describe.capture.capture_cache import CachedModel, about
-from epochcast.describe.capture.channel_order import check_channels_first
+from epochcast.describe.capture.hf_inputs import Fed, inputs_of, without_unknown
+from epochcast.describe.capture.hf_tasks import network_class, task_of, task_of_classes
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import CONFIG, ModelReference
+from epochcast.describe.capture.sample_contents import PLAIN, SampleContents
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.quantised_base import EIGHT, FOUR
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 
 if TYPE_CHECKING:
     from epochcast.describe.capture.torch.torch_model import TorchModel
-
-LONGEST_GUESS = 512
-"""Tokens per sample for models that accept longer texts, where `input_shape` is not given."""
-
-# What a family is pretrained for, where its configuration does not name an architecture.
-_FAMILIES: Mapping[str, str] = {
-    "MaskedLM": "bert roberta distilbert albert electra deberta deberta-v2 xlm-roberta camembert modernbert mpnet",
-    "Seq2SeqLM": "t5 mt5 bart mbart pegasus marian longt5 blenderbot led",
-    "ImageClassification": "vit deit beit swin swinv2 convnext convnextv2 resnet dinov2 mobilenet_v2 segformer regnet",
-    "SpeechSeq2Seq": "whisper speech_to_text",
-}
-_TASKS = {family: task for task, families in _FAMILIES.items() for family in families.split()}
-_CLASSES = {
-    "MaskedLM": "AutoModelForMaskedLM",
-    "CausalLM": "AutoModelForCausalLM",
-    "Seq2SeqLM": "AutoModelForSeq2SeqLM",
-    "ImageClassification": "AutoModelForImageClassification",
-    "SpeechSeq2Seq": "AutoModelForSpeechSeq2Seq",
-    "SequenceClassification": "AutoModelForSequenceClassification",
-    "TokenClassification": "AutoModelForTokenClassification",
-    "QuestionAnswering": "AutoModelForQuestionAnswering",
-}
-_SUFFIXES = {
-    "ForMaskedLM": "MaskedLM",
-    "ForCausalLM": "CausalLM",
-    "LMHeadModel": "CausalLM",
-    "ForConditionalGeneration": "Seq2SeqLM",
-    "ForImageClassification": "ImageClassification",
-    "ForSequenceClassification": "SequenceClassification",
-    "ForTokenClassification": "TokenClassification",
-    "ForQuestionAnswering": "QuestionAnswering",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +72,17 @@ def _is_folder(text: str) -> bool:
         return False
 
 
-def load_hf(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
+def load_hf(
+    reference: str,
+    input_shape: tuple[int, ...] | None = None,
+    contents: SampleContents = PLAIN,
+    **options: Any,
+) -> Model:
     """The model of a configuration; its captures are cached on disk."""
     text = str(ModelReference(CONFIG, reference.removeprefix(f"{CONFIG}:")))
     parse_reference(text)
-    return CachedModel(text, about(text, input_shape, options), lambda: hf_model(text, input_shape, **options))
+    facts = about(text, input_shape, {**options, "contents": contents})
+    return CachedModel(text, facts, lambda: hf_model(text, input_shape, contents=contents, **options))
 
 
 def hf_model(
@@ -115,6 +90,7 @@ def hf_model(
     input_shape: tuple[int, ...] | None = None,
     *,
     inputs: Any = None,
+    contents: SampleContents = PLAIN,
     lora_rank: int | None = None,
     lora_targets: Sequence[str] = (),
     **options: Any,
@@ -122,12 +98,11 @@ def hf_model(
     """The model of a configuration; `input_shape` is (tokens,) or (channels, height, width)."""
     transformers = _transformers()
     config = _configuration(transformers, parse_reference(reference), reference)
-    if lora_rank is None:
-        return _from_config(config, Workload(config, inputs, name=reference), input_shape, **options)
-    from epochcast.describe.capture.torch.module_lora import with_lora
+    model = _from_config(config, Workload(config, inputs, name=reference), input_shape, contents, **options)
+    if lora_rank is not None:
+        from epochcast.describe.capture.torch.module_lora import with_lora
 
-    model = _from_config(config, Workload(config, inputs, name=reference), input_shape, **options)
-    with_lora(model.module, lora_rank, lora_targets)
+        with_lora(model.module, lora_rank, lora_targets)
     return model
 
 
@@ -156,55 +131,90 @@ def _of_class(transformers: Any, kind: type) -> Any:
     return constructed(lambda: kind(config_class()), kind.__name__)
 
 
-def _from_config(config: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
+def _from_config(
+    config: Any,
+    workload: Workload,
+    input_shape: tuple[int, ...] | None,
+    contents: SampleContents = PLAIN,
+    **options: Any,
+) -> "TorchModel":
     """Built for the task that the configuration names. Code that it points at (`auto_map`) is never followed."""
     transformers = _transformers()
+    from epochcast.describe.capture.hf_towers import as_one_batch, tower_name
     from epochcast.describe.capture.torch.meta_modules import constructed
     from epochcast.describe.capture.torch.small_values import Values
     from epochcast.describe.capture.torch.user_workload import from_workload
 
-    config = deepcopy(config)
-    task = _task(config)
-    auto = getattr(transformers, _CLASSES[task])
-    config.use_cache = False
-    if task == "Seq2SeqLM" and getattr(config, "decoder_start_token_id", None) is None:
-        config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
+    config = _as_captured(deepcopy(config))
+    task = task_of(transformers, config)
+    auto = network_class(transformers, config, task)
+    if task in ("Seq2SeqLM", "SpeechSeq2Seq"):
+        for name in ("pad_token_id", "decoder_start_token_id"):
+            if getattr(config, name, None) is None:
+                setattr(config, name, getattr(config, "pad_token_id", None) or 0)
     label = workload.name or type(config).__name__
     values = Values()
     module = constructed(lambda: auto.from_config(config, trust_remote_code=False), label, values)
-    example, length, notes = _fed(config, task, input_shape, workload)
+    example, fed = _fed(config, task, module, input_shape, workload, contents, values)
+    if fed.images is not None:
+        as_one_batch(module, fed.images)
     model = from_workload(
         replace(workload, model=module, inputs=example), label, None, values, in_place=True, around=_quiet, **options
     )
     packed = model.packed or _packed(model.module, config)
-    return replace(model, units_per_sample=length, notes=notes, packed=packed)
+    tower = "" if fed.images is None else tower_name(model.module)
+    return replace(
+        model, units_per_sample=fed.length, notes=fed.notes, packed=packed, contents=fed.contents, tower=tower
+    )
+
+
+def _as_captured(config: Any) -> Any:
+    """Without what depends on chance: layers that are dropped, and masks over time (SpecAugment), which cost little."""
+    for name, value in (("use_cache", False), ("apply_spec_augment", False), ("layerdrop", 0.0)):
+        if name == "use_cache" or hasattr(config, name):
+            setattr(config, name, value)
+    return config
 
 
 def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
     """A live model; its class determines the task."""
     from epochcast.describe.capture.torch.user_workload import from_workload
 
+    transformers = _transformers()
     inner = module.get_base_model() if hasattr(module, "get_base_model") else module
     config = inner.config
-    task = _task_of([type(inner).__name__]) or _task(config)
-    example, length, notes = _fed(config, task, input_shape, workload)
-    if workload.inputs is None and "labels" not in signature(inner.forward).parameters:
-        example = replace(example, kwargs={name: value for name, value in example.kwargs.items() if name != "labels"})
+    task = task_of_classes(transformers, config, [type(inner).__name__]) or task_of(transformers, config)
+    example, fed = _fed(config, task, inner, input_shape, workload, PLAIN, options.get("values"))
     options = {"around": _quiet, **options}
     model = from_workload(replace(workload, model=module, inputs=example), workload.name, None, **options)
     packed = model.packed or _packed(model.module, config)
-    return replace(model, units_per_sample=length, notes=(*model.notes, *notes), packed=packed)
+    notes = (*model.notes, *fed.notes)
+    return replace(model, units_per_sample=fed.length, notes=notes, packed=packed, contents=fed.contents)
 
 
 def _fed(
-    config: Any, task: str, input_shape: tuple[int, ...] | None, workload: Workload
-) -> tuple[Any, int, tuple[str, ...]]:
-    """The inputs that were given, else those of the task; how many units a sample has; what was assumed."""
+    config: Any,
+    task: str,
+    module: Any,
+    input_shape: tuple[int, ...] | None,
+    workload: Workload,
+    contents: SampleContents,
+    values: Any,
+) -> tuple[Any, Fed]:
+    """The inputs that were given, else those of the task."""
+    from epochcast.describe.capture.torch.example_arguments import Example
+
     if workload.inputs is None or input_shape is not None:
-        return _example(config, task, input_shape)
+        fed = inputs_of(config, task, module, input_shape, contents)
+        move = (lambda tensor: tensor) if values is None else values.moved
+        kwargs = {**{name: move(tensor) for name, tensor in fed.values.items()}, **fed.kwargs}
+        kwargs = {
+            name: kwargs[name] for name in sorted(kwargs, key=lambda name: name == "labels")
+        }  # what it reads first
+        return Example((), without_unknown(kwargs, module)), fed
     inputs = workload.inputs() if callable(workload.inputs) else workload.inputs
     tokens = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
-    return inputs, int(tokens.shape[1]) if tokens is not None and tokens.dim() > 1 else 1, ()
+    return inputs, Fed({}, int(tokens.shape[1]) if tokens is not None and tokens.dim() > 1 else 1)
 
 
 def _packed(module: Any, config: Any) -> tuple[tuple[str, int], ...]:
@@ -249,10 +259,9 @@ def _transformers() -> Any:
         import transformers
     except ModuleNotFoundError as absent:
         raise MissingExtra("hf", absent.name) from None
-    from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
+    from epochcast.describe.capture.torch.torchvision_shim import prepare_torchvision
 
-    with suppress(MissingExtra):
-        import_torchvision()  # image models import it; without the shim that fails
+    prepare_torchvision()  # image models import it
     return transformers
 
 
@@ -295,68 +304,3 @@ def _from_file(transformers: Any, path: Path) -> Any:
         return transformers.AutoConfig.for_model(kind, **values)
     except Exception as problem:
         raise BadInput(f"{file} is not a valid configuration: {str(problem).splitlines()[0]}") from problem
-
-
-def _task(config: Any) -> str:
-    """By the architecture the configuration names, else by its family; decoders are causal language models."""
-    if config.model_type in ("whisper", "speech_to_text"):
-        return "SpeechSeq2Seq"
-    classes = getattr(config, "architectures", None)
-    named = _task_of(classes if isinstance(classes, list | tuple) else ())
-    if named is not None:
-        return named
-    if getattr(config, "is_encoder_decoder", False):
-        return "Seq2SeqLM"
-    return _TASKS.get(config.model_type, "CausalLM")
-
-
-def _task_of(classes: Iterable[object]) -> str | None:
-    """The task in the names of classes."""
-    for name in classes:
-        for suffix, task in _SUFFIXES.items():
-            if isinstance(name, str) and name.endswith(suffix):  # a file may say anything
-                return task
-    return None
-
-
-def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any, int, tuple[str, ...]]:
-    """Inputs and labels for a task, how many units a sample has, and what was assumed."""
-    import torch
-
-    from epochcast.describe.capture.torch.example_arguments import Example
-
-    def meta_tensor(*sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
-        return torch.empty((2, *sizes), dtype=dtype, device="meta")
-
-    if task == "ImageClassification":
-        size = getattr(config, "image_size", 224) or 224
-        height, width = (size, size) if isinstance(size, int) else tuple(size)
-        channels = getattr(config, "num_channels", 3)
-        if shape is not None:
-            check_channels_first(shape, channels)
-        pixels = shape or (channels, height, width)
-        return Example((), {"pixel_values": meta_tensor(*pixels, dtype=torch.float32), "labels": meta_tensor()}), 1, ()
-    if task == "SpeechSeq2Seq":
-        frames = 2 * config.max_source_positions
-        length = shape[0] if shape else min(config.max_target_positions, LONGEST_GUESS)
-        features = meta_tensor(config.num_mel_bins, frames, dtype=torch.float32)
-        return Example((), {"input_features": features, "labels": meta_tensor(length)}), length, ()
-    if shape is not None and len(shape) != 1:
-        raise BadInput(
-            f"`input_shape` of a text model is a number of tokens, such as 128, got {'x'.join(map(str, shape))}"
-        )
-    longest = next(
-        (n for n in (getattr(config, k, None) for k in _LENGTHS) if isinstance(n, int) and n > 0), LONGEST_GUESS
-    )
-    if shape is not None and shape[0] > longest and hasattr(config, "max_position_embeddings"):
-        raise BadInput(f"{config.model_type} takes at most {longest} tokens, got {shape[0]}")
-    length = shape[0] if shape else min(longest, LONGEST_GUESS)
-    notes = () if shape else (f"{length} tokens per sample are assumed; give the input size to change that",)
-    if task == "QuestionAnswering":  # where in the text the answer begins and ends
-        places = {"start_positions": meta_tensor(), "end_positions": meta_tensor()}
-        return Example((), {"input_ids": meta_tensor(length), **places}), length, notes
-    labels = meta_tensor() if task == "SequenceClassification" else meta_tensor(length)
-    return Example((), {"input_ids": meta_tensor(length), "labels": labels}), length, notes
-
-
-_LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")

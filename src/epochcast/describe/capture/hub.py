@@ -11,18 +11,21 @@ is downloaded.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from epochcast.base.caching import Cache, remembered
-from epochcast.describe.capture.model import BuiltModel, Model
+from epochcast.base.caching import remembered
+from epochcast.describe.capture.hub_ids import OTHER_IDS
+from epochcast.describe.capture.hub_media import MEDIA
+from epochcast.describe.capture.hub_names import UnknownHubId, originals, plain
+from epochcast.describe.capture.hub_texts import TEXTS
+from epochcast.describe.capture.model import BuiltModel, Model, Renamed
+from epochcast.describe.capture.model_reference import CONFIG
+from epochcast.describe.capture.sample_contents import PLAIN, SampleContents
 from epochcast.describe.capture.zoo import ZOO, zoo_model
 from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.hub_sizes import SIZED
-from epochcast.describe.graph.op import Graph
-from epochcast.describe.graph.recipe import Recipe
-from epochcast.describe.graph.trace import Trace
 from epochcast.errors import AmbiguousName, UnknownModel
 
 LEAST_LETTERS, MOST_CHOICES = 2, 8
@@ -46,23 +49,26 @@ class HubModel:
         """The zoo's name or the `hf:` reference; empty where the sizes are its own."""
         return self.model if isinstance(self.model, str) else ""
 
-
-def plain(name: str) -> str:
-    """Small letters and digits; between two digits one underscore stays of what was there.
-
-    >>> plain("ResNet-50"), plain("Llama-3.1-8B"), plain("llama3_1_8b")
-    ('resnet50', 'llama3_1_8b', 'llama3_1_8b')
-    """
-    text = re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
-    return re.sub(r"(?<!\d)_|_(?!\d)", "", text)
+    @property
+    def is_captured(self) -> bool:
+        """Whether transformers builds it."""
+        return self.reference.startswith(f"{CONFIG}:")
 
 
-def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: bool = True) -> Model:
+def typed_model(
+    name: str,
+    input_shape: tuple[int, ...] | None = None,
+    *,
+    aux: bool = True,
+    contents: SampleContents = PLAIN,
+) -> Model:
     """The model that a name means; raises with the near names, or with all that it could be."""
     meant = _meaning(name)
-    if meant in ZOO:
+    hub_model = HUB.get(meant)
+    if hub_model is None or meant in ZOO or not hub_model.is_captured:
+        contents.check_taken((), meant)
+    if hub_model is None or meant in ZOO:
         return zoo_model(meant, input_shape, aux=aux)
-    hub_model = HUB[meant]
     if hub_model.reference in ZOO:
         model: Model = zoo_model(hub_model.reference, input_shape, aux=aux)
     elif isinstance(hub_model.model, ZooEntry):
@@ -70,8 +76,15 @@ def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: b
     else:
         from epochcast.describe.capture.hf import load_hf
 
-        model = load_hf(hub_model.reference, input_shape)
-    return Renamed(meant, model, (hub_model.note,) if hub_model.note else ())
+        model = load_hf(hub_model.reference, input_shape, contents)
+    notes = (hub_model.note,) if hub_model.note else ()
+    return Renamed(meant, model, (*notes, *_uploaded_again(name, meant)))
+
+
+def _uploaded_again(name: str, meant: str) -> tuple[str, ...]:
+    """What to tell of a name that is known only by a like one."""
+    is_known = name in HUB or plain(name) in _index()
+    return () if is_known else (f"{name} is taken as {meant}, by its name; hf:config.json is exact",)
 
 
 def is_hub_id(name: str) -> bool:
@@ -81,13 +94,25 @@ def is_hub_id(name: str) -> bool:
             return False
     except (OSError, ValueError):  # too long, or with a zero byte: no file is called that
         return False
-    return any(candidate in HUB for candidate in _index().get(plain(name), ())) or plain(name) in _hub_spellings()
+    if any(candidate in HUB for candidate in _index().get(plain(name), ())) or plain(name) in _hub_spellings():
+        return True
+    return "/" in name and bool(_original(name))
+
+
+def is_known(name: str) -> bool:
+    """Whether it means a network of the zoo or of the Hub."""
+    return name in ZOO or plain(name) in _index()
 
 
 @remembered(1)
 def _hub_spellings() -> frozenset[str]:
     """Plain ids of the Hub that are names of the zoo, too."""
-    return frozenset(spelling for hub_id, entry in HUB.items() for spelling in _spellings((hub_id, *entry.aliases)))
+    return frozenset(spelling for hub_id in HUB for spelling in _spellings(ids_of(hub_id)))
+
+
+def ids_of(hub_id: str) -> tuple[str, ...]:
+    """An id and the others of the same network."""
+    return (hub_id, *HUB[hub_id].aliases, *OTHER_IDS.get(hub_id, ()))
 
 
 def _meaning(name: str) -> str:
@@ -98,10 +123,23 @@ def _meaning(name: str) -> str:
     meanings = _index().get(key, ())
     if len(meanings) == 1:
         return meanings[0]
+    original = _original(name)
+    if original:
+        return original
     meanings = meanings or _beginning(key)
     if meanings:
         raise AmbiguousName("model", name, meanings)
-    raise UnknownModel(name, {*ZOO, *(hub_id.rpartition("/")[2] for hub_id in HUB)})
+    names = {*ZOO, *(hub_id.rpartition("/")[2] for hub_id in HUB)}
+    raise UnknownHubId(name, names) if "/" in name else UnknownModel(name, names)
+
+
+def _original(name: str) -> str:
+    """The model that another has uploaded again, or quantised, under a like name; empty where none is known."""
+    for candidate in originals(name):
+        meanings = _index().get(plain(candidate), ())
+        if len(meanings) == 1:
+            return meanings[0]
+    return ""
 
 
 def _beginning(key: str) -> tuple[str, ...]:
@@ -123,8 +161,8 @@ def _index() -> Mapping[str, tuple[str, ...]]:
     for name in ZOO:
         meanings.setdefault(plain(name), {})[name] = None
     of_zoo = frozenset(meanings)
-    for hub_id, entry in HUB.items():
-        for spelling in _spellings((hub_id, *entry.aliases)):
+    for hub_id in HUB:
+        for spelling in _spellings(ids_of(hub_id)):
             if spelling not in of_zoo:
                 meanings.setdefault(spelling, {})[hub_id] = None
     return {name: tuple(those) for name, those in meanings.items()}
@@ -135,28 +173,6 @@ def _spellings(ids: Iterable[str]) -> set[str]:
     return {plain(part) for hub_id in ids for part in (hub_id, hub_id.rpartition("/")[2])}
 
 
-class Renamed:
-    """A model under the name that was asked for, with what should be known of it."""
-
-    def __init__(self, name: str, model: Model, notes: tuple[str, ...] = ()) -> None:
-        self.name = name
-        self._model = model
-        self._notes = notes
-        self._traces: Cache[Recipe, Trace] = Cache(32)
-
-    def graph(self, batch: int) -> Graph:
-        """The forward pass at a batch size."""
-        graph = self._model.graph(batch)
-        return replace(graph, name=self.name, notes=(*graph.notes, *self._notes))
-
-    def trace(self, recipe: Recipe) -> Trace:
-        """One step by a recipe."""
-        return self._traces.get(recipe, lambda: self._renamed(self._model.trace(recipe)))
-
-    def _renamed(self, trace: Trace) -> Trace:
-        return replace(trace, name=self.name, notes=(*trace.notes, *self._notes))
-
-
 def _bert(head: str) -> str:
     return f"trained for masked words, as its configuration says; to classify texts, {head}_classification"
 
@@ -164,16 +180,6 @@ def _bert(head: str) -> str:
 def _roberta(**sizes: int) -> str:
     arguments = ", ".join(f"{name}={value}" for name, value in sizes.items())
     return f"hf:RobertaConfig(max_position_embeddings=514, type_vocab_size=1, {arguments})"
-
-
-def _whisper(
-    width: int, layers: int, heads: int, decoder_layers: int = 0, mels: int = 80, vocabulary: int = 51865
-) -> str:
-    sides = "".join(
-        f", {side}_layers={count}, {side}_attention_heads={heads}, {side}_ffn_dim={4 * width}"
-        for side, count in (("encoder", layers), ("decoder", decoder_layers or layers))
-    )
-    return f"hf:WhisperConfig(d_model={width}{sides}, num_mel_bins={mels}, vocab_size={vocabulary})"
 
 
 def _bloom(width: int, layers: int, heads: int) -> str:
@@ -197,6 +203,7 @@ _UNET = "the U-Net alone: text encoder and autoencoder are frozen, their results
 _SENTENCES = "the body alone: what is trained on its output is yours to add"
 
 HUB: Mapping[str, HubModel] = {
+    **{hub_id: HubModel(reference, count, aliases) for hub_id, (reference, count, aliases) in MEDIA.items()},
     # encoders
     "google-bert/bert-base-uncased": HubModel("bert_base_mlm", 109_514_298, note=_bert("bert_base")),
     "google-bert/bert-large-uncased": HubModel("bert_large_mlm", 335_174_458, note=_bert("bert_large")),
@@ -250,14 +257,6 @@ HUB: Mapping[str, HubModel] = {
     ),
     "facebook/bart-large": HubModel(
         "hf:BartConfig", 406_291_456, ("facebook/bart-large-cnn", "facebook/bart-large-mnli")
-    ),
-    "openai/whisper-tiny": HubModel(_whisper(384, 4, 6), 37_760_640),
-    "openai/whisper-base": HubModel(_whisper(512, 6, 8), 72_593_920),
-    "openai/whisper-small": HubModel(_whisper(768, 12, 12), 241_734_912),
-    "openai/whisper-medium": HubModel(_whisper(1024, 24, 16), 763_857_920),
-    "openai/whisper-large-v3": HubModel(_whisper(1280, 32, 20, mels=128, vocabulary=51866), 1_543_490_560),
-    "openai/whisper-large-v3-turbo": HubModel(
-        _whisper(1280, 32, 20, decoder_layers=4, mels=128, vocabulary=51866), 808_878_080
     ),
     # decoders
     "openai-community/gpt2": HubModel("gpt2", 124_439_808),
@@ -426,4 +425,5 @@ HUB: Mapping[str, HubModel] = {
         88_117_480,
         note="with a linear classifier on it; its own training has a teacher besides",
     ),
+    **{hub_id: HubModel(*row) for hub_id, row in TEXTS.items()},
 }

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.read_errors import reading
-from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.op import Graph
 from epochcast.describe.graph.quantised_base import NOT_QUANTISED
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
@@ -58,9 +57,7 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = replace(
-            recipe, batch=1, accumulate=1, uneven=0.0, sequence_parallel=False, compile=EAGER, offload=OFFLOADS[0]
-        )
+        key = replace(recipe.eager(), batch=1, accumulate=1, uneven=0.0, sequence_parallel=False, offload=OFFLOADS[0])
         with self._named():
             return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
 
@@ -71,3 +68,25 @@ class BuiltModel:
         """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""
         key = replace(recipe, precision="fp32", channels_last=False, checkpointing=False, quantize=NOT_QUANTISED)
         return self._pairs.get(key, lambda: BatchPair.at(self.build, key))
+
+
+class Renamed:
+    """A model under the name that was asked for, with what should be known of it."""
+
+    def __init__(self, name: str, model: Model, notes: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self._model = model
+        self._notes = notes
+        self._traces: Cache[Recipe, Trace] = Cache(32)
+
+    def graph(self, batch: int) -> Graph:
+        """The forward pass at a batch size."""
+        graph = self._model.graph(batch)
+        return replace(graph, name=self.name, notes=(*graph.notes, *self._notes))
+
+    def trace(self, recipe: Recipe) -> Trace:
+        """One step by a recipe."""
+        return self._traces.get(recipe, lambda: self._renamed(self._model.trace(recipe)))
+
+    def _renamed(self, trace: Trace) -> Trace:
+        return replace(trace, name=self.name, notes=(*trace.notes, *self._notes))

@@ -11,13 +11,20 @@
 from dataclasses import dataclass
 from typing import Self
 
-CONFIG, SIZES, KERNELBENCH = "hf", "decoder", "kernelbench"
-"""Prefixes of a configuration of transformers, of a language model by its sizes, of a network of that benchmark."""
+CONFIG, SIZES, KERNELBENCH, DIFFUSERS = "hf", "decoder", "kernelbench", "diffusers"
+"""Prefixes of a configuration of transformers, of a language model by its sizes, of a network of that benchmark,
+of a network of diffusers."""
 LIBRARIES = ("timm", "torchvision")
 """Prefixes of libraries that build a network by its name."""
 DETECTORS = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark")
 """Prefixes of a detector by the name of its configuration there."""
-PREFIXES = (*LIBRARIES, CONFIG, SIZES, KERNELBENCH, *DETECTORS)
+NNUNET, YOLO = "nnunet", "ultralytics"
+"""Prefixes of a plan of nnU-Net, and of a network that the user's ultralytics builds."""
+FACES = "arcface"
+"""Prefix of a network for faces with the head it is trained with."""
+PREFIXES = (*LIBRARIES, CONFIG, SIZES, KERNELBENCH, FACES, DIFFUSERS, NNUNET, YOLO, *DETECTORS)
+CONFIGURED = (CONFIG, DIFFUSERS)
+"""Prefixes whose name may be a configuration file."""
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
 
 
@@ -61,7 +68,7 @@ class ModelReference:
     @property
     def file(self) -> str:
         """The file that it names, if it names one; a plain name may be one, too."""
-        return self.name.partition(":")[0] if self.prefix in ("", CONFIG) else ""
+        return self.name.partition(":")[0] if self.prefix in ("", *CONFIGURED) else ""
 
     def with_file(self, file: object) -> str:
         """The same reference to another file."""

@@ -6,6 +6,10 @@
     mmdetection:NAME, detectron2:NAME, maskrcnn_benchmark:NAME    a detector by its configuration's name, built here
     hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4), hf:meta-llama/Llama-3.1-8B
     decoder:layers=32,hidden=4096,heads=32,vocab=32000    a language model by its sizes (`zoo.sized`)
+    arcface:iresnet50,classes=93431    a network for faces and its head (`zoo.arcface`)
+    diffusers:flux1-dev, diffusers:FluxTransformer2DModel(num_layers=4), diffusers:CONFIG.json
+    ultralytics:yolo11n, yolo11n.pt    YOLO by the user's own ultralytics (`torch.yolo_load`)
+    nnunet:nnUNetPlans.json@2d    the network of a plan of nnU-Net (`zoo.nnunet`)
     kernelbench:NAME    a network of that benchmark (`zoo.kernelbench`)
     pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
     file.onnx, file.keras, Keras file.json (it has `class_name`), our spec file.toml or .json
@@ -14,32 +18,64 @@ For a file.py without a name, or with a name that it does not have, the error li
 is imported only when it is needed.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 from epochcast.base.documents import parse_json, read_text
+from epochcast.describe.capture.hub import is_hub_id, is_known, typed_model
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import (
     CONFIG,
     DETECTORS,
+    DIFFUSERS,
+    FACES,
     FILE_ENDINGS,
     KERNELBENCH,
+    NNUNET,
     SIZES,
+    YOLO,
     ModelReference,
 )
+from epochcast.describe.capture.sample_contents import PLAIN, SampleContents
 from epochcast.describe.capture.torch.factory import is_hugging_face, packages_of
 from epochcast.describe.capture.workload import Workload
 from epochcast.errors import BadInput, CodeNotAllowed
 
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+"""What an id of the Hub looks like."""
+
 
 def find_model(
-    reference: object, input_shape: tuple[int, ...] | None = None, *, aux: bool = True, allow_code: bool = True
+    reference: object,
+    input_shape: tuple[int, ...] | None = None,
+    *,
+    aux: bool = True,
+    allow_code: bool = True,
+    contents: SampleContents = PLAIN,
 ) -> Model:
-    """The model of a reference or a live object; `allow_code` false refuses references that run the user's Python."""
+    """The model of a reference or a live object; `allow_code` false refuses references that run the user's Python.
+
+    `contents` is what a sample holds besides text; models that take none of it refuse it.
+    """
     if not isinstance(reference, str | Path):
+        contents.check_taken((), type(reference).__name__)
         return _from_object(reference, input_shape)
-    text = str(reference)
+    return _from_text(str(reference), input_shape, contents, aux=aux, allow_code=allow_code)
+
+
+def _from_text(
+    text: str, input_shape: tuple[int, ...] | None, contents: SampleContents, *, aux: bool, allow_code: bool
+) -> Model:
+    """By its prefix, then by what it looks like: a Hub id, a file, code, a name."""
     parts = ModelReference.of(text)
+    if not parts.prefix and _YOLO_NAME.fullmatch(text) and not is_known(text):
+        parts = ModelReference(YOLO, text)
+    if parts.prefix == CONFIG:
+        return _from_configuration(parts.name, input_shape, contents)
+    if not parts.prefix and not parts.is_code and is_hub_id(text):
+        return typed_model(text, input_shape, aux=aux, contents=contents)
+    contents.check_taken((), text)
     if parts.prefix:
         return _from_library(parts, input_shape)
     if text.lower().endswith((*FILE_ENDINGS, ".ipynb")):
@@ -50,13 +86,36 @@ def find_model(
         return _from_code(parts, input_shape)
     from epochcast.describe.capture.zoo import ZOO
 
+    if text not in ZOO and _is_folder(text):
+        return _from_checkpoint(Path(text), input_shape)
     if text not in ZOO and _is_file(text):
         raise BadInput(
             f"{text!r} is not a model file that can be read; known: .onnx, .keras, .json, .toml, file.py:factory"
         )
-    from epochcast.describe.capture.hub import typed_model
-
     return typed_model(text, input_shape, aux=aux)
+
+
+def _from_checkpoint(folder: Path, input_shape: tuple[int, ...] | None) -> Model:
+    """The network of a checkpoint's folder, by the configuration that lies in it."""
+    if (folder / "config.json").is_file():
+        from epochcast.describe.capture.hf import load_hf
+
+        return load_hf(str(folder), input_shape)
+    what = "has an adapter alone" if (folder / "adapter_config.json").is_file() else "is a folder without config.json"
+    raise BadInput(
+        f"{str(folder)!r} {what}: give the model itself, such as its Hub id, hf:config.json or file.py:factory"
+    )
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+_YOLO_NAME = re.compile(r"(yolov?\d+\w*|yolov\d+-\w+|rtdetr-[lx])(-(seg|pose|obb|cls))?(\.pt|\.yaml)?")
+"""Names of ultralytics, as its own command takes them."""
 
 
 def _is_file(text: str) -> bool:
@@ -66,13 +125,21 @@ def _is_file(text: str) -> bool:
         return False
 
 
+def _from_configuration(name: str, input_shape: tuple[int, ...] | None, contents: SampleContents) -> Model:
+    """What follows `hf:`: a Hub id that is known, else a configuration."""
+    if is_hub_id(name) or (HUB_ID.fullmatch(name) is not None and not _is_file(name)):
+        return typed_model(name, input_shape, contents=contents)
+    from epochcast.describe.capture.hf import load_hf
+
+    return load_hf(name, input_shape, contents)
+
+
 def _from_library(reference: ModelReference, input_shape: tuple[int, ...] | None) -> Model:
     prefix, name = reference.prefix, reference.name
-    if prefix == CONFIG:
-        from epochcast.describe.capture.hf import load_hf
-        from epochcast.describe.capture.hub import is_hub_id, typed_model
+    if prefix == DIFFUSERS:
+        from epochcast.describe.capture.diffusers_models import load_diffusers
 
-        return typed_model(name, input_shape) if is_hub_id(name) else load_hf(name, input_shape)
+        return load_diffusers(name, input_shape)
     if prefix == KERNELBENCH:
         from epochcast.describe.capture.zoo.kernelbench import kernelbench_model
 
@@ -81,6 +148,14 @@ def _from_library(reference: ModelReference, input_shape: tuple[int, ...] | None
         from epochcast.describe.capture.zoo.sized import sized_decoder
 
         return sized_decoder(name, input_shape)
+    if prefix == FACES:
+        from epochcast.describe.capture.zoo.arcface import named_face_network
+
+        return named_face_network(name, input_shape)
+    if prefix == NNUNET:
+        from epochcast.describe.capture.zoo.nnunet import nnunet_model
+
+        return nnunet_model(name, input_shape)
     if prefix in DETECTORS:
         from epochcast.describe.capture.zoo.detector_configs import configured_detector
 

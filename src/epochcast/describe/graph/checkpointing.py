@@ -11,6 +11,8 @@ Where that gives fewer than six blocks, the next number counts too (`stages.0.bl
 By operators (torchtitan's selective checkpointing) runs blocks again, except for what costs most: the results of fused
 attention and of every second product are kept, all else is computed again.
 
+Half runs every second block again: half the time, and half the memory that full saves.
+
 Selective (Korthikanti et al. 2022) runs only the scores of attention again: everything between the product of queries
 and keys and the product with the values, which keep 5as²b bytes of a layer and cost little. A fused kernel keeps no
 scores: nothing changes.
@@ -37,6 +39,19 @@ def checkpointed(ops: Sequence[Op], name: str = "the model", *, keeps_products: 
         raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
     kept = _kept_results(forward, blocks) if keeps_products else frozenset()
     return _again(ops, [op for op in forward if op.name not in kept], blocks)
+
+
+def half_checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
+    """The step with every second block checkpointed, the first among them."""
+    forward = [op for op in ops if op.phase is Phase.FORWARD]
+    if len(forward) == len(ops):
+        return tuple(ops)
+    blocks = blocks_of({op.layer for op in forward})
+    if not blocks:
+        raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
+    order = list(dict.fromkeys(blocks[op.layer] for op in forward if op.layer in blocks))
+    every_second = set(order[::2])
+    return _again(ops, forward, {layer: block for layer, block in blocks.items() if block in every_second})
 
 
 def _kept_results(forward: Sequence[Op], blocks: Mapping[str, str]) -> frozenset[str]:

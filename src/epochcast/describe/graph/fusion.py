@@ -16,33 +16,32 @@ kernel are part of it and cost nothing.
 Kernels run in the order of the step. A kernel runs where its last op was; an op whose other operands are ready earlier
 may move up to the kernel it joins. So no kernel ever waits for itself.
 
-Limit: what backward could compute again from less (Inductor's min-cut) is still saved, so traffic and memory of
-training are upper limits.
+- What backward can compute again from less is neither written by forward nor read (`recomputation`).
+- Ops of layers that are not compiled (`eager`: a loss outside of torch.compile) run one by one, and what they read and
+  write is in memory.
+
+Limit: memory is an upper limit, since it counts what is computed again as saved.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.describe.graph.fusion_extent import FusionExtent, begins_kernel, extent_of
+from epochcast.describe.graph.kernels import own_storages
 from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import (
     Copy,
     Elementwise,
-    Embedding,
-    Gather,
-    Kind,
-    Loss,
     Norm,
-    Pool,
-    Reduce,
-    Softmax,
     View,
 )
 from epochcast.describe.graph.op_work import OpWork
 from epochcast.describe.graph.rebatch import Growth, Numbers, Template, quadratic
+from epochcast.describe.graph.recomputation import KernelGraph, Recomputation, recomputation
 from epochcast.describe.graph.tensor import Tensor
 
 Places = NDArray[np.int64]
@@ -83,25 +82,30 @@ class Fusion:
         return numbers
 
 
-def fused(template: Template, parameters: Iterable[str], *, inference: bool, epilogues: bool) -> Fusion:
+def fused(
+    template: Template,
+    parameters: Iterable[str],
+    *,
+    inference: bool,
+    epilogues: bool,
+    eager: Container[str] = (),
+    part_of: Callable[[Op], str] | None = None,
+) -> Fusion:
     """The kernels of a step. `inference`: its batch normalisations use stored statistics; `epilogues`: elementwise ops
-    beside another kernel are part of it.
+    beside another kernel are part of it; `eager`: layers that are not compiled.
+
+    `part_of` names the part of the network that an op belongs to, where only ops of one part become one kernel. What a
+    part makes for itself alone is then worked out again in backward, and never in memory (`kernels`).
     """
-    walk = _FusionWalk(template.base, inference)
+    walk = _FusionWalk(template.base, inference, eager, part_of)
     groups = sorted(walk.groups, key=lambda group: group.place)
     unwritten = _unwritten(walk, frozenset(parameters))
+    if part_of is not None:
+        fused_parts = [part_of(op) if is_fused else "" for op, is_fused in walk.fusible()]
+        unwritten |= own_storages(walk.ops, fused_parts, walk.storage) - frozenset(parameters)
     if epilogues:
         groups = _absorbed(groups, walk)
     return _Result(template, walk, groups, unwritten).fusion()
-
-
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """Over how many elements an op runs, and how many results its reduction has (0: it is none)."""
-
-    elements: int
-    rows: int = 0
-    is_wide: bool = False  # every result needs elements from all over: no op before it may wait for a reduction
 
 
 @dataclass(slots=True, eq=False)
@@ -121,8 +125,14 @@ class _Group:
 class _FusionWalk:
     """One walk over the ops in order: every op joins the kernels of its operands or begins its own."""
 
-    def __init__(self, ops: Sequence[Op], inference: bool) -> None:
-        self.ops, self.inference = ops, inference
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        inference: bool,
+        eager: Container[str],
+        part_of: Callable[[Op], str] | None = None,
+    ) -> None:
+        self.ops, self.inference, self.eager, self.part_of = ops, inference, eager, part_of
         self.root: dict[str, str] = {}
         self.groups: list[_Group] = []
         self.group_of: dict[int, _Group] = {}
@@ -143,12 +153,16 @@ class _FusionWalk:
                     name = self.storage(tensor)
                     self.writes[name] = self.writes.get(name, 0) + 1
 
+    def fusible(self) -> Iterable[tuple[Op, bool]]:
+        """Every op, and whether a kernel of the compiler's own runs it."""
+        return ((op, place in self.group_of and self.group_of[place].can_grow) for place, op in enumerate(self.ops))
+
     def storage(self, tensor: Tensor) -> str:
         """The storage behind a tensor."""
         return self.root.get(tensor.name, tensor.name)
 
     def _see(self, place: int, op: Op) -> None:
-        extent = _extent(op, self.inference)
+        extent = None if op.layer in self.eager else extent_of(op, self.inference)
         group = self._joined(place, op, extent) if extent is not None else None
         if group is None:
             group = _Group(place, place, [], extent.elements if extent else 0, can_grow=extent is not None)
@@ -161,9 +175,9 @@ class _FusionWalk:
         for tensor in op.outputs:
             self.writer[self.storage(tensor)] = group
 
-    def _joined(self, place: int, op: Op, extent: _Extent) -> _Group | None:
+    def _joined(self, place: int, op: Op, extent: FusionExtent) -> _Group | None:
         """The kernel that an op joins: those of its operands in one, or the last of them."""
-        if _begins(op.kind):
+        if begins_kernel(op.kind):
             return None
         before = list(dict.fromkeys(self._writers(op)))
         fitting = [group for group in before if self._fits(group, op, extent)]
@@ -180,9 +194,11 @@ class _FusionWalk:
             if (group := self.writer.get(self.storage(tensor))) is not None:
                 yield group
 
-    def _fits(self, group: _Group, op: Op, extent: _Extent) -> bool:
+    def _fits(self, group: _Group, op: Op, extent: FusionExtent) -> bool:
         first = self.ops[group.members[0]]
         if not group.can_grow or len(group.members) >= MOST_OPS or first.phase is not op.phase:
+            return False
+        if self.part_of is not None and (not self.part_of(op) or self.part_of(first) != self.part_of(op)):
             return False
         if extent.elements != group.elements:
             return extent.elements == group.rows and not extent.rows
@@ -196,7 +212,7 @@ class _FusionWalk:
         reads_changing = any(self.writes.get(self.storage(t), 0) > 1 for t in (*op.inputs, *op.weights))
         return not overwrites and not reads_changing and all(g is group or g.place < group.place for g in before)
 
-    def _merged(self, groups: list[_Group], place: int, extent: _Extent) -> _Group:
+    def _merged(self, groups: list[_Group], place: int, extent: FusionExtent) -> _Group:
         """One kernel of several that no other op has read; those that would need two reductions stay apart."""
         merged = groups[-1]
         for group in groups[:-1]:
@@ -238,47 +254,6 @@ class _FusionWalk:
         if name not in group.touched:
             group.touched.add(name)
             self.touching.setdefault(name, []).append(group)
-
-
-def _begins(kind: Kind) -> bool:
-    """Whether its operands must be in memory: it reads some of them several times, or not in their order."""
-    return isinstance(kind, Gather | Embedding) or (isinstance(kind, Pool) and all(kind.window))
-
-
-def _extent(op: Op, inference: bool) -> _Extent | None:
-    """None for what is no kernel of the compiler's own."""
-    if op.phase is Phase.UPDATE:
-        return None
-    results = op.output.elements
-    largest = max([results, *(t.elements for t in op.inputs)])
-    match op.kind:
-        case Elementwise() | Copy():
-            return _Extent(largest)
-        case kind if _begins(kind):
-            return None if op.is_gradient and isinstance(kind, Embedding) else _Extent(results)
-        case Norm(style="batch") if inference:
-            return _Extent(largest)
-        case Norm(style="batch"):
-            return _Extent(largest, _channels(op), is_wide=True)
-        case Norm() | Softmax():
-            return _Extent(largest, largest // max(1, _row_elements(op)))
-        case Reduce() | Loss() | Pool():
-            return _Extent(largest, min(results, largest), is_wide=op.is_gradient)
-        case _:
-            return None
-
-
-def _channels(op: Op) -> int:
-    shape = op.inputs[0].shape
-    return shape[1] if len(shape) > 1 else 1
-
-
-def _row_elements(op: Op) -> int:
-    """What one result of a reduction inside the op is made of: the weight's elements, else the last dimension."""
-    if isinstance(op.kind, Norm) and op.kind.style in ("layer", "rms") and op.weights:
-        return op.weights[0].elements
-    shape = op.inputs[0].shape
-    return prod(shape[2:]) if isinstance(op.kind, Norm) and len(shape) > 2 else shape[-1] if shape else 1
 
 
 def _is_pointwise(op: Op) -> bool:
@@ -349,6 +324,7 @@ class _Result:
     def __init__(self, template: Template, walk: _FusionWalk, groups: list[_Group], unwritten: frozenset[str]) -> None:
         self.template, self.walk, self.groups, self.unwritten = template, walk, groups, unwritten
         self.index = {group.number: number for number, group in enumerate(groups)}
+        self.again = _again(walk, unwritten)
 
     def fusion(self) -> Fusion:
         count = len(self.template.base)
@@ -384,9 +360,11 @@ class _Result:
         pass of the update moves all its bytes: tensors that are updated in turn share the storage of a temporary.
         """
         values = np.zeros((3, len(self.groups), 2))
+        unwritten = self.unwritten | self.again.storages
         for number, group in enumerate(self.groups):
             if self.template.base[group.members[0]].phase is Phase.UPDATE:
                 continue
+            values[:, number, 0] -= self._source_bytes(group)
             seen: set[str] = set()
             written: set[str] = set()
             for place in sorted(group.members):
@@ -395,15 +373,32 @@ class _Result:
                 for tensors, growths in ((op.inputs, into), (op.weights, weights)):
                     for i, tensor in enumerate(tensors):
                         name = self.walk.storage(tensor)
-                        if name in self.unwritten or name in written or tensor.name in seen:
+                        if name in unwritten or name in written or tensor.name in seen:
                             values[:, number, 0] += _bytes(tensor, growths[i] if growths else None)
                         seen.add(tensor.name)
                 for i, tensor in enumerate(op.outputs):
                     name = self.walk.storage(tensor)
-                    if name in self.unwritten or name in written:
+                    if name in unwritten or name in written:
                         values[:, number, 1] += _bytes(tensor, out[i] if out else None)
                     written.add(name)
         return quadratic(*values)
+
+    def _source_bytes(self, group: _Group) -> NDArray[np.float64]:
+        """What a kernel reads to compute again what forward did not save."""
+        total = np.zeros(3)
+        for place, index in self.again.sources.get(group.number, ()):
+            op, growth = self.template.base[place], self.template.growths[place]
+            tensors = (*op.inputs, *op.weights)
+            growths = (*growth[0], *growth[2]) if growth else (None,) * len(tensors)
+            total += _bytes(tensors[index], growths[index])
+        return total
+
+
+def _again(walk: _FusionWalk, unwritten: frozenset[str]) -> Recomputation:
+    """Of the kernels of a walk; storages by their number."""
+    kernels = {place: group.number for place, group in walk.group_of.items()}
+    fusible = frozenset(group.number for group in walk.groups if group.can_grow)
+    return recomputation(KernelGraph(walk.ops, kernels, walk.root, walk.writes, fusible), unwritten)
 
 
 def _bytes(tensor: Tensor, growth: Growth) -> NDArray[np.float64]:

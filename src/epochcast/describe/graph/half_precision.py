@@ -25,7 +25,7 @@ def stored_as(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         key = (tensor.name, tensor.shape)
         result = stored_tensors.get(key)
         if result is None:
-            stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor) in wide
+            stays = tensor.dtype is not DType.FLOAT32 or owner_of(tensor) in wide
             result = tensor if stays else Tensor(tensor.shape, dtype, tensor.name, tensor.relation)
             stored_tensors[key] = result
         return result
@@ -44,6 +44,6 @@ def stored_as(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         yield Op(op.name, kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
 
 
-def _owner(tensor: Tensor) -> str:
+def owner_of(tensor: Tensor) -> str:
     """The tensor that this is the gradient of (or a part of it, or before its sum), else the tensor itself."""
     return tensor.relation.adds_to_gradient_of or tensor.relation.unsummed_of or tensor.name

@@ -4,9 +4,19 @@ from epochcast.describe.graph.op import Kind
 from epochcast.describe.graph.op_registry import KIND_CLASSES
 from epochcast.describe.graph.ops.attention_op import Attention
 from epochcast.describe.graph.ops.conv_op import Conv
-from epochcast.describe.graph.ops.elements_op import FETCHED, GATHERED, SCATTERED, Copy, Elementwise, Reduce, View
+from epochcast.describe.graph.ops.elements_op import (
+    DETACHED,
+    FETCHED,
+    GATHERED,
+    SCATTERED,
+    Copy,
+    Elementwise,
+    Reduce,
+    View,
+)
 from epochcast.describe.graph.ops.host_loop_op import HostLoop
 from epochcast.describe.graph.ops.indexing_op import Embedding, Gather, Scatter
+from epochcast.describe.graph.ops.joined_op import JoinedSlices
 from epochcast.describe.graph.ops.loss_op import Loss
 from epochcast.describe.graph.ops.matmul_op import Matmul
 from epochcast.describe.graph.ops.norm_op import Norm, Softmax
@@ -16,6 +26,7 @@ from epochcast.describe.graph.ops.recurrent_op import Recurrent
 from epochcast.describe.graph.ops.update_op import OptimizerUpdate
 
 __all__ = [
+    "DETACHED",
     "FETCHED",
     "GATHERED",
     "KIND_CLASSES",
@@ -27,6 +38,7 @@ __all__ = [
     "Embedding",
     "Gather",
     "HostLoop",
+    "JoinedSlices",
     "Kind",
     "Loss",
     "Matmul",

@@ -6,6 +6,9 @@
     int8      n + 4·rows                                             bitsandbytes, `load_in_8bit` (LLM.int8())
     gptq      n/2 + 2·n/128 + n/256 + 4·columns                      int32 words, half scales, packed zeros, `g_idx`
     awq       n/2 + 2·n/128 + n/256                                  the same without `g_idx`
+    w8        n + 4·rows                                             8 bits for weights alone (quanto, torchao)
+    sdnq      as w8                                                  SDNQ's int8 with rotated inputs (SimpleTuner)
+    fp8       as w8                                                  torchao's fp8 weights and inputs, eager
     nf4-old   as nf4                                                 bitsandbytes before 0.43.2 (July 2024), which keeps
                                                                      inputs of products for backward (its pull 1270)
 
@@ -15,7 +18,15 @@ Only weights of linear layers are quantised, without the one that scores a vocab
 What a product allocates (bitsandbytes/autograd/_functions.py, 0.50): four bits are dequantised to the format of the
 product, forward and backward, one layer at a time; so are GPTQ's and AWQ's. Eight bits multiply int8 copies of the
 input into int32 sums forward, and dequantise the weight to the format of the input backward; the input is kept for
-that. The forward product of eight bits is timed in half, with the weight read as if it were dequantised.
+that. The forward product of eight bits is timed in half, with the weight read as if it were dequantised. Where only
+weights have eight bits (`w8`), they are dequantised as four bits are.
+
+What a product starts besides (`forward_launches`, `backward_launches`): libraries that quantise inputs by operators of
+PyTorch, one after another, without a compiler. torchao's tensors go through Python's dispatch for each of them (scale
+of the input, cast, transposes, scaled product); SDNQ rotates the input, finds its scale and rounds it, and dequantises
+for the gradient. Counted as the seconds that a product takes longer than without, divided by those of a launch, on the
+U-Nets of Stable Diffusion 1.x and SDXL (SimpleTuner's sweep: 185 and 750 products on an H100, which takes as long as an
+L40S): 1.2 and 1.3 ms forward, none backward (torchao); 0.8 forward and 0.7 backward (SDNQ); launches of 62 µs.
 
 The results of bitsandbytes' layers have the format of their input (`Linear4bit.forward`). That matters because of what
 PEFT's `prepare_model_for_kbit_training` does: everything that bitsandbytes left in half becomes float32, so that the
@@ -28,7 +39,7 @@ from dataclasses import dataclass, replace
 from epochcast.describe.graph.half_precision import ADAPTED, LIKE
 from epochcast.describe.graph.language_model import head_weights
 from epochcast.describe.graph.op import Gradient, Op, Parameter, Phase
-from epochcast.describe.graph.op_kinds import Copy, Matmul, View
+from epochcast.describe.graph.op_kinds import Copy, HostLoop, Matmul, View
 from epochcast.describe.graph.precision import Method, Precision, precision_with
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput, UnknownName
@@ -45,7 +56,8 @@ GROUP = 128
 class BaseFormat:
     """`casts_rest`: what is not quantised becomes float32. `answers_alike`: results have the format of the input.
     `keeps_input`: the input of a product waits for the backward pass. `has_double_scales`: scales are quantised, too;
-    `has_order`: an index for every input.
+    `has_order`: an index for every input; `multiplies_bytes`: forward products are of 8-bit integers. `…_launches`:
+    kernels that the host starts for a product besides those that are listed.
     """
 
     name: str
@@ -56,6 +68,9 @@ class BaseFormat:
     keeps_input: bool = False
     has_double_scales: bool = False
     has_order: bool = False
+    multiplies_bytes: bool = False
+    forward_launches: int = 0
+    backward_launches: int = 0
 
     def stored_bytes(self, tensor: Tensor) -> int:
         """A weight with its scales."""
@@ -80,7 +95,10 @@ BASES: Mapping[str, BaseFormat] = {
         BaseFormat("nf4", FOUR, "4-bit base (NF4)", **_BITSANDBYTES),
         BaseFormat("nf4-dq", FOUR, "4-bit base (NF4, double quantisation)", has_double_scales=True, **_BITSANDBYTES),
         BaseFormat("nf4-old", FOUR, "4-bit base (NF4, old bitsandbytes)", keeps_input=True, **_BITSANDBYTES),
-        BaseFormat("int8", EIGHT, "8-bit base (LLM.int8())", keeps_input=True, **_BITSANDBYTES),
+        BaseFormat("int8", EIGHT, "8-bit base (LLM.int8())", keeps_input=True, multiplies_bytes=True, **_BITSANDBYTES),
+        BaseFormat("w8", EIGHT, "8-bit base (weights alone)", **_GROUPED),
+        BaseFormat("sdnq", EIGHT, "8-bit base (SDNQ)", forward_launches=12, backward_launches=11, **_GROUPED),
+        BaseFormat("fp8", EIGHT, "8-bit base (torchao fp8)", forward_launches=20, **_GROUPED),
         BaseFormat("gptq", FOUR, "4-bit base (GPTQ)", has_order=True, **_GROUPED),
         BaseFormat("awq", FOUR, "4-bit base (AWQ)", **_GROUPED),
     )
@@ -175,7 +193,7 @@ def _unpacked_product(op: Op, weight: Tensor, base: BaseFormat, products: DType 
     inputs, weights_read = (_reading_copy(side, copy, weight) for side in (op.inputs, op.weights))
     outputs, behind = op.outputs, list[Op]()
     if op.gradient is Gradient.NONE and op.phase is Phase.FORWARD:
-        if base.bits == EIGHT:
+        if base.multiplies_bytes:
             scratch = _int8_scratch(op)
             new_ops.append(Op(f"{op.name}.quantize", Copy("quantize"), op.inputs[:1], scratch, (), op.phase, op.layer))
             behind.append(Op(f"{op.name}.summed", View("kept"), scratch, scratch[:1], (), op.phase, op.layer))
@@ -183,7 +201,17 @@ def _unpacked_product(op: Op, weight: Tensor, base: BaseFormat, products: DType 
             outputs = (replace(op.output, name=f"{op.output.name}@product"),)
             like = (outputs[0], op.inputs[0])
             behind.append(Op(f"{op.name}.alike", View(LIKE), like, op.outputs, (), op.phase, op.layer))
-    return [*new_ops, replace(op, inputs=inputs, weights=weights_read, outputs=outputs), *behind]
+    return [*_started(op, base), *new_ops, replace(op, inputs=inputs, weights=weights_read, outputs=outputs), *behind]
+
+
+def _started(op: Op, base: BaseFormat) -> list[Op]:
+    """What the library starts for the product besides."""
+    count = base.forward_launches if op.gradient is Gradient.NONE else base.backward_launches
+    if not count:
+        return []
+    name = f"{op.name}.library"
+    done = Tensor((1,), DType.INT32, name)
+    return [Op(name, HostLoop(once=count, reads_back=False), op.inputs[:1], (done,), (), op.phase, op.layer)]
 
 
 def _dequantised(op: Op, weight: Tensor, base: BaseFormat, products: DType | None) -> tuple[Tensor, list[Op]]:

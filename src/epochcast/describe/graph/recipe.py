@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from epochcast.describe.graph.adapters import LORA, find_adapter
 from epochcast.describe.graph.compilers import EAGER, find_compiler
+from epochcast.describe.graph.kernels import NO_KERNELS, find_kernels
 from epochcast.describe.graph.optimizer import find_optimizer
 from epochcast.describe.graph.precision import (
     OF_HALF_WEIGHTS,
@@ -19,7 +21,7 @@ from epochcast.errors import BadInput, UnknownName
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
-SELECTIVE, OPERATORS = "selective", "operators"
+SELECTIVE, OPERATORS, HALF = "selective", "operators", "half"
 ATTENTIONS = ("sdpa", "flash", "fused_softmax", "eager")
 LORA_DROPOUT = 0.05
 """As in most published recipes (QLoRA's for 33B and 65B, LitGPT's); the default of PEFT is 0."""
@@ -43,8 +45,8 @@ class Recipe:
     updated as soon as its gradient is finished. `ema`: a moving average of the weights is kept. `padding_mask`: fused
     attention reads a mask.
 
-    `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
-    last name is in `lora_targets` (by default the projections of attention). `quantize` is the format that
+    `lora` is the rank of what `adapter` trains instead of the network (0: nothing; `adapters`), beside the linear
+    layers that `lora_targets` name (by default the projections of attention). `quantize` is the format that
     the frozen weights of linear layers are kept in (`quantised_base`).
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
@@ -52,9 +54,15 @@ class Recipe:
     tensor parallel ranks cut along the tokens what they do not split; `keep_gathered`: what they gather stays for the
     backward pass.
 
+    `expert_capacity` is the rows of an expert by those of balanced routing (None: nothing is dropped or padded), and
+    `expert_imbalance` what the busiest of expert parallel ranks gets, by the mean of all.
+
     `offload` says what lies in the host's memory: the optimizer's state, or the parameters too.
 
-    `compile` is the compiler that fuses the ops of the step (`compilers`); `none` runs them one by one.
+    `kernels` are those of a library that stand in for PyTorch's (`kernels`).
+
+    `compile` is the compiler that fuses the ops of the step (`compilers`); `none` runs them one by one. `eager_loss`:
+    the loss is outside of what is compiled.
     """
 
     batch: int
@@ -71,9 +79,12 @@ class Recipe:
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
     lora_dropout: float = LORA_DROPOUT
+    adapter: str = LORA
     quantize: str = NOT_QUANTISED
     uneven: float = 0.0
     compile: str = EAGER
+    kernels: str = NO_KERNELS
+    eager_loss: bool = False
     sequence_parallel: bool = False
     keep_gathered: bool = False
     offload: str = OFFLOADS[0]
@@ -82,6 +93,8 @@ class Recipe:
     update_in_backward: bool = False
     ema: bool = False
     padding_mask: bool = False
+    expert_capacity: float | None = None
+    expert_imbalance: float = 1.0
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -92,15 +105,19 @@ class Recipe:
             raise BadInput(f"`uneven` must be a fraction, at least 0 and below 1, got {self.uneven}")
         if self.lora < 0 or (self.lora_targets and not self.lora):
             raise BadInput(f"`lora` must be a rank of at least 1, got {self.lora}")
+        object.__setattr__(self, "adapter", find_adapter(self.adapter))
         object.__setattr__(self, "quantize", find_base(self.quantize))
         if self.quantize != NOT_QUANTISED and not (self.lora or self.freeze):
             raise BadInput("a quantised base is frozen: give a rank (`lora`) or parameters to freeze (`freeze`)")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
         object.__setattr__(self, "compile", find_compiler(self.compile))
-        if isinstance(self.checkpointing, str) and self.checkpointing not in (SELECTIVE, OPERATORS):
-            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE, OPERATORS])
+        object.__setattr__(self, "kernels", find_kernels(self.kernels))
+        if isinstance(self.checkpointing, str) and self.checkpointing not in (SELECTIVE, OPERATORS, HALF):
+            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE, OPERATORS, HALF])
         self._check_memory_options()
+        if self.eager_loss and not self.is_compiled:
+            raise BadInput("`eager_loss` leaves the loss out of what is compiled: give a compiler (`compile`)")
         for option, value, choices in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ATTENTIONS),
@@ -113,6 +130,12 @@ class Recipe:
     def _check_memory_options(self) -> None:
         if self.loss_chunks < 1:
             raise BadInput(f"`loss_chunks` must be at least 1, got {self.loss_chunks}")
+        if self.expert_capacity is not None and not self.expert_capacity > 0:
+            raise BadInput(f"`expert_capacity` must be a factor above 0, got {self.expert_capacity}")
+        if not self.expert_imbalance >= 1:
+            raise BadInput(f"`expert_imbalance` must be a factor of at least 1, got {self.expert_imbalance}")
+        if self.expert_capacity is not None and self.expert_imbalance > 1:
+            raise BadInput("with `expert_capacity` every expert has as many rows: leave `expert_imbalance` out")
         if not self.update_in_backward:
             return
         if self.accumulate > 1:
@@ -149,7 +172,12 @@ class Recipe:
 
     def eager(self) -> "Recipe":
         """The same recipe without a compiler."""
-        return replace(self, compile=EAGER)
+        return replace(self, compile=EAGER, eager_loss=False)
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether a library's kernels run instead of PyTorch's; a compiler fuses theirs, too."""
+        return self.kernels != NO_KERNELS and not self.is_compiled
 
     def holding_more(self) -> "Iterator[Recipe]":
         """The same recipe without checkpointing, and with everything trained: each holds at least as much."""

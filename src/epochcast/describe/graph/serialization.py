@@ -118,6 +118,7 @@ def trace_to_json(trace: Trace) -> Json:
         "unit": trace.unit,
         "units_per_sample": trace.units_per_sample,
         "notes": list(trace.notes),
+        **({"contents": trace.contents} if trace.contents else {}),
     }
     document: Json = {**about, **tables.json(), **frame, "ops": rows}
     if still := _still(trace.template):
@@ -138,6 +139,7 @@ def trace_from_json(json: object, place: str = "trace") -> Trace:
         text_of(document, "unit", place),
         count_of(document, "units_per_sample", place),
         texts_of(document, "notes", place),
+        text_of(document, "contents", place) if "contents" in document else "",
     )
 
 
@@ -151,8 +153,11 @@ def recipe_from_json(json: object, place: str = "recipe") -> Recipe:
     document = mapping(json, place)
     batch = count_of(document, "batch", place)
     attributes = {key: value for key, value in document.items() if key != "batch"}
+    way = attributes.pop("checkpointing", False)
+    if not isinstance(way, bool | str):
+        raise BadInput(f"{place}.checkpointing must be true, false or a way of checkpointing, got {way!r}")
     options = _read_attributes(Recipe, attributes, place)
-    return built(place, lambda: Recipe(batch, **options))
+    return built(place, lambda: Recipe(batch, checkpointing=way, **options))
 
 
 # ---- writing ------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ class DType(Enum):
     FLOAT8 = "float8"
     FLOAT4 = "float4"
     COMPLEX64 = "complex64"
+    COMPLEX128 = "complex128"
     INT64 = "int64"
     INT32 = "int32"
     INT16 = "int16"
@@ -61,6 +62,7 @@ _BYTES = {
     DType.FLOAT8: 1,
     DType.FLOAT4: 1,
     DType.COMPLEX64: 8,
+    DType.COMPLEX128: 16,
     DType.INT64: 8,
     DType.INT32: 4,
     DType.INT16: 2,
@@ -76,6 +78,7 @@ _MATH = {
     DType.FLOAT8: "fp8",
     DType.FLOAT4: "fp4",
     DType.COMPLEX64: "fp32",
+    DType.COMPLEX128: "fp64",
 }
 
 

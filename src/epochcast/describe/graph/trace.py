@@ -17,6 +17,7 @@ from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.garbage import without_collecting
 from epochcast.describe.graph.compilers import COMPILERS
 from epochcast.describe.graph.fusion import Fusion, fused
+from epochcast.describe.graph.kernels import part_of
 from epochcast.describe.graph.math_modes import op_math_index
 from epochcast.describe.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import Norm, View
@@ -25,7 +26,7 @@ from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.tensor import Tensor, grad
-from epochcast.describe.graph.training import adapted, as_recipe_runs, float_ops
+from epochcast.describe.graph.training import LOSS_LAYER, adapted, as_recipe_runs, float_ops
 
 CLASSES = tuple(OpClass)
 PHASES = tuple(Phase)
@@ -87,7 +88,10 @@ COLUMN_NAMES = tuple(item.name for item in fields(Columns) if item.init)
 
 @dataclass(frozen=True)
 class Trace:
-    """One step of a model by a recipe; `inputs` are what it is fed for one sample, constants (masks) as they are."""
+    """One step of a model by a recipe; `inputs` are what it is fed for one sample, constants (masks) as they are.
+
+    `contents` says what is in a sample besides text, such as images and their tokens.
+    """
 
     name: str
     recipe: Recipe
@@ -97,6 +101,7 @@ class Trace:
     unit: str = "samples"
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
+    contents: str = ""
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 16))
 
     @property
@@ -128,17 +133,28 @@ class Trace:
     def fusion(self) -> Fusion | None:
         """The kernels that the recipe's compiler makes of the ops; None where they run one by one."""
         if not self.recipe.is_compiled:
-            return None
+            return self._of_kernels() if self.recipe.has_kernels else None
         compiler = COMPILERS[self.recipe.compile]
         inference = self.recipe.mode == "forward"
         fusion: Fusion = self.template.derived.get(
-            ("fusion", compiler.fuses_epilogues, inference),
+            ("fusion", compiler.fuses_epilogues, inference, self.recipe.eager_loss),
             lambda: fused(
                 self.template,
                 (p.name for p in self.parameters),
                 inference=inference,
                 epilogues=compiler.fuses_epilogues,
+                eager=(LOSS_LAYER,) if self.recipe.eager_loss else (),
             ),
+        )
+        return fusion
+
+    def _of_kernels(self) -> Fusion:
+        """What a library's kernels make of the ops."""
+        inference = self.recipe.mode == "forward"
+        names = [parameter.name for parameter in self.parameters]
+        fusion: Fusion = self.template.derived.get(
+            ("kernels", inference),
+            lambda: fused(self.template, names, inference=inference, epilogues=False, part_of=part_of),
         )
         return fusion
 
@@ -149,10 +165,11 @@ class Trace:
         """
         if recipe.precision != self.recipe.precision:
             recipe = replace(recipe, precision=self.recipe.precision)
-        if recipe.compile == self.recipe.compile:
+        if (recipe.compile, recipe.eager_loss) == (self.recipe.compile, self.recipe.eager_loss):
             return replace(self, recipe=recipe)
         template: Template = self.template.derived.get(
-            ("compiled by", recipe.compile), lambda: Template(self.template.base, self.template.growths)
+            ("compiled by", recipe.compile, recipe.eager_loss),
+            lambda: Template(self.template.base, self.template.growths),
         )
         return replace(self, recipe=recipe, template=template)
 
@@ -162,7 +179,7 @@ class Trace:
         if fusion is None:
             static: Static = self.template.derived.get("static columns", partial(_static, self.template))
             return static
-        key = ("static columns", self.recipe.compile, self.recipe.mode)
+        key = ("static columns", self.recipe.compile, self.recipe.has_kernels, self.recipe.mode, self.recipe.eager_loss)
         static = self.template.derived.get(key, lambda: _fused_static(self.template, fusion, self.recipe.mode))
         return static
 

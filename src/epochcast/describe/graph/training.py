@@ -7,9 +7,11 @@ from functools import partial
 from epochcast.describe.graph.activation_offload import with_offloaded_activations
 from epochcast.describe.graph.autocast import with_precision
 from epochcast.describe.graph.backward import backward
-from epochcast.describe.graph.checkpointing import checkpointed, without_scores
+from epochcast.describe.graph.checkpointing import checkpointed, half_checkpointed, without_scores
 from epochcast.describe.graph.chunked_loss import with_chunked_loss
 from epochcast.describe.graph.early_update import updated_in_backward, with_average
+from epochcast.describe.graph.expert_capacity import with_expert_capacity
+from epochcast.describe.graph.kernels import NO_KERNELS, loss_chunks
 from epochcast.describe.graph.lora import with_lora
 from epochcast.describe.graph.older_frameworks import eager_attention
 from epochcast.describe.graph.op import Graph, Op, Parameter
@@ -17,7 +19,7 @@ from epochcast.describe.graph.op_kinds import Loss, Softmax
 from epochcast.describe.graph.optimizer import update
 from epochcast.describe.graph.padding_mask import with_padding_mask
 from epochcast.describe.graph.quantised_base import BASES, NOT_QUANTISED, with_quantised_base
-from epochcast.describe.graph.recipe import OPERATORS, SELECTIVE, Recipe
+from epochcast.describe.graph.recipe import HALF, OPERATORS, SELECTIVE, Recipe
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import UnknownName
 
@@ -36,6 +38,8 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     if graph.batch != recipe.batch:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
     graph = adapted(graph, recipe)
+    if recipe.expert_capacity is not None:
+        graph = with_expert_capacity(graph, recipe.expert_capacity)
     if recipe.attention != "flash":
         ops = eager_attention(
             graph.ops,
@@ -70,8 +74,11 @@ def as_recipe_keeps(
     """The same with what the recipe computes again, in parts, earlier or elsewhere, so that it holds less at once."""
     if recipe.mode == "forward":
         return ops
-    if recipe.loss_chunks > 1:
-        ops = with_chunked_loss(ops, recipe.loss_chunks, name)
+    chunks = recipe.loss_chunks
+    if recipe.kernels != NO_KERNELS and chunks == 1 and recipe.with_loss:
+        chunks = loss_chunks(ops, name)
+    if chunks > 1:
+        ops = with_chunked_loss(ops, chunks, name)
     if recipe.checkpointing:
         ops = _CHECKPOINTED[recipe.checkpointing](ops, name)
     if recipe.offload_activations:
@@ -85,13 +92,16 @@ _CHECKPOINTED: Mapping[bool | str, Callable[[Sequence[Op], str], tuple[Op, ...]]
     True: checkpointed,
     SELECTIVE: without_scores,
     OPERATORS: partial(checkpointed, keeps_products=True),
+    HALF: half_checkpointed,
 }
 
 
 def adapted(graph: Graph, recipe: Recipe) -> Graph:
     """The graph with LoRA's updates added and the parameters frozen that the recipe freezes."""
     if recipe.lora:
-        graph = with_lora(graph, recipe.lora, recipe.lora_targets, has_dropout=recipe.lora_dropout > 0)
+        graph = with_lora(
+            graph, recipe.lora, recipe.lora_targets, has_dropout=recipe.lora_dropout > 0, adapter=recipe.adapter
+        )
     return graph.frozen(recipe.freeze) if recipe.freeze else graph
 
 

@@ -103,6 +103,7 @@ def test_training_arguments_of_a_script_name_deepspeed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(dedent(TRAINER))
     own, deepspeed = script_settings(tmp_path / "train.py")
     assert values(own) == {
+        "model": "gpt2",
         "batch": 4,
         "accumulate": 2,
         "max_steps": 1000,

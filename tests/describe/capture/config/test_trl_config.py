@@ -110,8 +110,9 @@ def asked(folder: Path, text: str, **given: Any) -> FilledOptions:
 
 def test_the_shortest_script_has_the_defaults_of_trl(tmp_path: Path) -> None:
     settings = read(tmp_path, SHORTEST)
-    assert all(setting.is_default for setting in settings.settings)
+    assert all(setting.is_default for setting in settings.settings if setting.option != "model")
     assert values(settings) == {
+        "model": "Qwen/Qwen3-0.6B",
         "input_shape": (1024,),
         "checkpointing": True,
         "precision": "amp_bf16",
@@ -124,6 +125,7 @@ def test_the_shortest_script_has_the_defaults_of_trl(tmp_path: Path) -> None:
 def test_a_script_of_qlora_is_read_whole(tmp_path: Path) -> None:
     settings = read(tmp_path, QLORA)
     assert values(settings) == {
+        "model": "meta-llama/Llama-3.1-8B",
         "four_bit": True,
         "quantize": "nf4-dq",
         "attention": "flash",
@@ -148,7 +150,7 @@ def test_an_older_script_is_read_and_what_it_trains_besides_is_named(tmp_path: P
     assert (said["lora"], said["lora_targets"], said["input_shape"]) == (8, ("all-linear",), (4096,))
     assert (said["precision"], said["checkpointing"], said["packing"]) == ("bf16", True, True)
     named = [what.partition(" ")[0] for what in settings.not_modelled]
-    assert named == ["use_dora", "modules_to_save"]
+    assert (named, said["adapter"]) == (["modules_to_save"], "dora")
     assert said["eight_bit"] is True
 
 
@@ -202,8 +204,18 @@ def test_short_texts_stay_as_long_as_they_are(tmp_path: Path) -> None:
     assert asked(tmp_path, OLDER, dataset="alpaca").options["input_shape"] == (4096,)  # packed
 
 
-def test_packed_texts_are_counted_one_by_one_and_said(tmp_path: Path) -> None:
-    assert any("packing joins texts to 4,096 tokens" in note for note in asked(tmp_path, OLDER).notes)
+# a trainer that cuts texts shorter than the longest of the data pads batches to what is left of them
+def test_texts_are_cut_at_the_trainers_length(tmp_path: Path) -> None:
+    answer = asked(tmp_path, QLORA.replace("2048", "256"), dataset="alpaca")
+    assert answer.options["lengths"] == "mean=120,max=256,padded" and "input_shape" not in answer.options
+    assert "train.py cuts texts at 256 tokens; alpaca has 120 on average" in answer.notes
+
+
+def test_packing_is_an_option_that_a_file_says(tmp_path: Path) -> None:
+    assert asked(tmp_path, OLDER).options["packing"] is True
+    assert "packing" not in asked(tmp_path, OLDER, lengths="mean=180,max=512,padded").options
+    short = asked(tmp_path, OLDER, lengths="mean=180,max=512").options
+    assert short["packing"] is True and "input_shape" not in short
     lengths = "mean=200,max=4096,packed"
     answer = asked(tmp_path, OLDER, lengths=lengths)
     assert answer.options["lengths"] == lengths and "input_shape" not in answer.options

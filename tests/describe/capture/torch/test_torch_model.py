@@ -171,3 +171,9 @@ def test_a_conditional_convolution_has_its_groups_back() -> None:
     assert conv.weights[0].shape == (8, 3, 3, 3)
     product = 2 * 2 * 6 * 6 * 8 * 3 * 9
     assert trace.flops["forward"] == product + 2 * 2 * 3 * 4 + 2 * 2 * 4 * 216
+
+
+def test_a_captured_model_has_no_capacity_of_experts() -> None:
+    model = from_workload(Workload(network(), inputs=(3, 8, 8)))
+    with pytest.raises(BadInput, match="leave `expert_capacity` out"):
+        model.trace(Recipe(2, expert_capacity=1.25))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.every import every
 
 from epochcast.describe.capture.zoo import ZOO, zoo_model
-from epochcast.describe.capture.zoo.convnets import CONVNETS
+from epochcast.describe.capture.zoo.convnets import CONVNETS, FACES
 from epochcast.describe.capture.zoo.mobilenet import divisible
 from epochcast.describe.graph.backward import differentiable
 from epochcast.describe.graph.op import Graph
@@ -30,6 +30,9 @@ class Published(NamedTuple):
 TORCHVISION = "torchvision 0.28, meta of the weights: num_params, _ops"
 EYERISS = "Chen et al. 2016 (Eyeriss, ISSCC): 666 M in convolutions; 58.6 M in products by hand, below"
 HAND = "by hand, below"
+INSIGHTFACE = (
+    "insightface: 24.03, 34.14, 43.59 and 65.16 million, 2.63 to 12.12 billion multiply-adds; to the unit by hand"
+)
 
 PUBLISHED = {
     "alexnet": Published(61_100_840, 0.714, TORCHVISION),
@@ -78,6 +81,11 @@ PUBLISHED = {
     "squeezenet1_0": Published(1_248_424, 0.819, TORCHVISION),
     "squeezenet1_1": Published(1_235_496, 0.349, TORCHVISION),
     "unet": Published(31_030_658, 150.42842, HAND),
+    "unet_fastmri": Published(7_756_097, 18.8022784, "fastMRI's baseline: 7.76 million; " + HAND),
+    "iresnet18": Published(24_025_600, 2.63, INSIGHTFACE),
+    "iresnet34": Published(34_139_328, 4.48, INSIGHTFACE),
+    "iresnet50": Published(43_590_848, 6.33, INSIGHTFACE),
+    "iresnet100": Published(65_156_160, 12.12, INSIGHTFACE),
     "r3d_18": Published(33_371_472, 40.697, TORCHVISION),
     "r3d_34": Published(63_681_104, 75.3782, HAND),
     "mnist_cnn": Published(24_330, 0.0014031, "the report's model.summary(); multiply-adds by hand, below"),
@@ -165,6 +173,33 @@ def test_unet_by_hand() -> None:
     macs += 388**2 * 64 * 2
     assert matrix_flops(graph("unet")) == 2 * macs
     assert graph("unet").outputs[0].shape == (1, 2, 388, 388)
+
+
+def test_the_unet_of_fastmri_by_hand() -> None:
+    """Pairs of 3x3 at 320 … 20 pixels, 2x2 up-convolutions, 1x1; every level halves pixels and doubles channels."""
+    base, pixels = 32, 320 * 320
+    pairs = [9 * pixels * base * (1 + base)]
+    for level in range(1, 5):
+        c = base * 2**level
+        pairs.append(9 * pixels // 4**level * c * (c // 2 + c))
+    ups = [
+        pixels // 4**level * 2 * c * c + 9 * pixels // 4**level * c * 3 * c
+        for level, c in enumerate((32, 64, 128, 256))
+    ]
+    assert sum(pairs) + sum(ups) + pixels * base == 18_802_278_400
+    assert matrix_flops(graph("unet_fastmri")) == 2 * 18_802_278_400
+
+
+@pytest.mark.parametrize(("name", "blocks"), sorted(FACES.items()))
+def test_networks_for_faces_by_hand(name: str, blocks: tuple[int, ...]) -> None:
+    """Norms have two values a channel, PReLUs one; 512 features of 7x7x512."""
+    count, before = 9 * 3 * 64 + 3 * 64, 64
+    for channels, blocks_of in zip((64, 128, 256, 512), blocks, strict=True):
+        count += before * channels + 2 * channels  # the shortcut, once a stage
+        for _ in range(blocks_of):
+            count += 2 * before + 9 * before * channels + 3 * channels + 9 * channels * channels + 2 * channels
+            before = channels
+    assert count + 2 * 512 + 7 * 7 * 512 * 512 + 512 + 2 * 512 == graph(name).parameter_count
 
 
 def test_r3d_34_is_r3d_18_and_eight_blocks_by_hand() -> None:

@@ -109,6 +109,12 @@ PUBLISHED = {
     "transformer": Published(63_082_496, 4.067, "Vaswani et al. 2017, table 3: 65M; " + HAND),
     "transformer_big": Published(214_245_376, 13.774, "Vaswani et al. 2017, table 3: 213M; " + HAND),
     "deepspeech2": Published(41_187_968, 51.853, HAND),
+    "transformer_algoperf": Published(133_591_040, 73.14866, HAND),
+    "conformer_algoperf": Published(32_321_536, 2 * 39.748608, HAND),
+    "conformer_algoperf_layernorm": Published(32_321_536, 2 * 39.748608, HAND),
+    "deepspeech_algoperf": Published(15_237_632, 2 * 30.199808, HAND),
+    "dit_xl_2": Published(675_129_632 - 256 * 1152, 2 * 118.64, "Peebles & Xie 2023, table 1; positions are constant"),
+    "dlrm_algoperf": Published(539_267_457, 0.004972288, HAND),
     "gnmt": Published(160_671_297, 8.162, "MLPerf, GNMT v2: 160M; " + HAND),
     "lstm_lm": Published(66_034_000, 3.57, "Zaremba et al. 2014, section 4.1: 66M; " + HAND),
     "lstm": Published(66_034_000, 3.57, "the same"),
@@ -258,6 +264,51 @@ def test_deepspeech2_sees_every_second_frame() -> None:
     made = graph("deepspeech2", 2, 1, 161, 400)
     assert made.outputs[0].shape == (2, 200, 29)
     assert Loss("ctc") in [op.kind for op in zoo_model("deepspeech2").trace(Recipe(4)).ops]
+
+
+def test_algoperfs_translation_transformer_by_hand() -> None:
+    """Attention is 4d² + 4d, twice in a decoder layer, feed-forward 2d² + 2d, norms 2d; 256 tokens."""
+    d, tokens, words = 1024, 256, 32_000
+    attention, feed_forward = 4 * d * d + 4 * d, 2 * d * d + 2 * d
+    layers = 6 * (3 * attention + 2 * feed_forward + 5 * 2 * d)
+    assert graph("transformer_algoperf").parameter_count == layers + words * d
+    macs = tokens * (6 * (3 * 4 + 2 * 2) * d * d + words * d) + 6 * 3 * 2 * tokens**2 * d
+    assert matrix_flops(graph("transformer_algoperf")) == 2 * macs
+
+
+def test_algoperfs_speech_networks_by_hand() -> None:
+    """2,000 frames of 80 frequencies become 500 of 512 features; 1,024 word pieces."""
+    d, frames = 512, 500
+    shared = 9 * d + d + 9 * d * d + d + 20 * d * d + d + 2 * d + 1024 * d + 1024
+    shared_macs = 1000 * 40 * 9 * d + frames * 20 * 9 * d * d + frames * (20 * d * d + 1024 * d)
+    halves, attention = 2 * (8 * d * d + 5 * d + 2 * d), 4 * d * d + 4 * d + 2 * d
+    block = halves + attention + 3 * (d * d + d) + 5 * d + 4 * d + 2 * d
+    assert graph("conformer_algoperf").parameter_count == shared + 4 * block
+    macs = shared_macs + 4 * (frames * (23 * d * d + 5 * d) + 2 * frames**2 * d)
+    assert matrix_flops(graph("conformer_algoperf")) == 2 * macs
+    lstm = 2 * (4 * 256 * (d + 256) + 2 * 4 * 256)
+    assert graph("deepspeech_algoperf").parameter_count == shared + 4 * (lstm + 2 * d) + 3 * (d * d + 3 * d)
+    macs = shared_macs + frames * (4 * 2 * 4 * 256 * (d + 256) + 3 * d * d)
+    assert matrix_flops(graph("deepspeech_algoperf")) == 2 * macs
+
+
+def test_algoperfs_recommender_by_hand() -> None:
+    """One table; 27 vectors of 128, whose 378 products with each other and themselves go on with the first."""
+    bottom = 13 * 512 + 512 * 256 + 256 * 128
+    top = 506 * 1024 + 1024 * 1024 + 1024 * 512 + 512 * 256 + 256
+    biases = 512 + 256 + 128 + 1024 + 1024 + 512 + 256 + 1
+    assert graph("dlrm_algoperf").parameter_count == 4_194_304 * 128 + bottom + top + biases
+    assert matrix_flops(graph("dlrm_algoperf")) == 2 * (bottom + top + 27 * 27 * 128)
+
+
+def test_a_diffusion_transformer_by_hand() -> None:
+    """28 blocks of 18d² + 15d with their steering, 256 tokens of d = 1,152; patches of 16 in, 32 out."""
+    d, tokens = 1152, 256
+    block = 6 * d * d + 6 * d + 4 * d * d + 4 * d + 8 * d * d + 5 * d
+    ends = 16 * d + d + 256 * d + d + d * d + d + 1001 * d + 2 * d * d + 2 * d + 32 * d + 32
+    assert graph("dit_xl_2").parameter_count == 28 * block + ends
+    macs = 28 * (6 * d * d + tokens * 12 * d * d + 2 * tokens**2 * d) + tokens * 48 * d + 256 * d + 3 * d * d
+    assert matrix_flops(graph("dit_xl_2")) == 2 * macs
 
 
 def test_lstm_language_model_by_hand() -> None:

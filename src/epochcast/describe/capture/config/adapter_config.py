@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, InvalidSetting, Reader
-from epochcast.describe.graph.lora import ALL_LINEAR
+from epochcast.describe.graph.adapters import ALL_LINEAR
 
 RANK, DROPOUT = 8, 0.0
 """PEFT's defaults."""
 # Arguments that change which weights are trained, or the work of a step.
 _LORA_NOT_MODELLED: Mapping[str, str] = {
-    "use_dora": "forecast as LoRA",
     "modules_to_save": "these layers are trained whole, and forecast as frozen",
     "trainable_token_indices": "these rows are trained, and forecast as frozen",
     "layers_to_transform": "every layer is forecast with an adapter",
@@ -83,6 +82,8 @@ def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = f
     is_said = isinstance(dropout, int | float)
     reader.set("lora_dropout", dropout if is_said else DROPOUT, "lora_dropout", is_default=not is_said)
     _read_targets(reader, unread)
+    if reader.take("use_dora"):
+        reader.set("adapter", "dora", "use_dora")
     if reader.text("bias") not in ("", "none"):
         reader.leave("bias", f"{document['bias']}: biases are forecast as frozen")
     for key, why in _LORA_NOT_MODELLED.items():

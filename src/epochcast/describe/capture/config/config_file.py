@@ -1,37 +1,49 @@
 """A file of settings, recognised by what is in it.
 
-JSON and YAML are read within bounds and never run: YAML by the safe loader, without aliases. A script is read by its
-syntax tree, a `.keras` archive by its config.
+JSON, YAML, TOML and command lines are read within bounds and never run. A script is read by its syntax tree, a
+`.keras` archive by its config.
 """
 
-import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from epochcast.describe.capture.config.accelerate_config import is_accelerate, read_accelerate
+from epochcast.describe.capture.config.command_lines import CommandLine, command_lines, environment
+from epochcast.describe.capture.config.deepspeed_config import KIND as DEEPSPEED_KIND
 from epochcast.describe.capture.config.deepspeed_config import is_deepspeed, read_deepspeed
+from epochcast.describe.capture.config.key_table import LAUNCHED, PROGRAM, SUBCOMMAND
 from epochcast.describe.capture.config.lightning_settings import is_lightning, read_lightning
-from epochcast.describe.capture.config.setting import ConfigSettings, InvalidSetting
+from epochcast.describe.capture.config.offloads import OPTIMIZER, PARAMETERS
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, InvalidSetting, Reader
+from epochcast.describe.capture.config.settings_documents import document_of, read_text
+from epochcast.describe.capture.config.trainers.trainer_table import TRAINERS
 from epochcast.describe.capture.config.training_arguments import (
     DEEPSPEED,
     is_training_arguments,
     read_training_arguments,
 )
-from epochcast.errors import BadInput, MissingExtra
-
-MOST_BYTES = 1_000_000
-"""A larger file is no config."""
+from epochcast.errors import BadInput
 
 Kind = tuple[Callable[[Mapping[str, Any]], bool], Callable[[str, Mapping[str, Any]], ConfigSettings]]
 # In this order: Accelerate's file may hold DeepSpeed's words, and TrainingArguments those of both.
 _KINDS: tuple[Kind, ...] = (
+    *((trainer.recognises, trainer.read) for trainer in TRAINERS),
     (is_lightning, read_lightning),
     (is_accelerate, read_accelerate),
     (is_training_arguments, read_training_arguments),
     (is_deepspeed, read_deepspeed),
 )
-_KNOWN = "DeepSpeed, Accelerate, TrainingArguments, LightningCLI, a training script, a .keras model"
+KNOWN = (
+    *(trainer.name for trainer in TRAINERS),
+    *("TrainingArguments (TRL)", "Accelerate", "DeepSpeed", "LightningCLI", "a training script", "a .keras model"),
+)
+"""What can be read, for messages."""
+_SHELLS = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".txt", ".args", ".cmd", ".bat", "")
+_NAMED = ("config", "config_file", "cfg", "config_path")
+"""Options of trainers that name a file of settings."""
 
 
 def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
@@ -51,8 +63,15 @@ def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
             from epochcast.describe.capture.keras.archive import read_config
 
             return (compiled_settings(file.name, read_config(file)),)
+        case ".env":
+            return document_settings(file.name, environment(read_text(file)), file.parent)
+        case suffix if suffix in _SHELLS:
+            text = read_text(file)
+            if text.lstrip()[:1] not in ("{", "["):
+                return _of_commands(file, text)
+            return document_settings(file.name, document_of(file, text), file.parent)
         case _:
-            return document_settings(file.name, _document(file), file.parent)
+            return document_settings(file.name, document_of(file, read_text(file)), file.parent)
 
 
 def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> tuple[ConfigSettings, ...]:
@@ -61,7 +80,39 @@ def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> t
         if is_kind(document):
             return (read(name, document), *_inner(name, document, folder))
     keys = ", ".join(list(map(str, document))[:6]) or "nothing"
-    raise BadInput(f"{name} is no file of settings that is known here ({_KNOWN}): it has {keys}")
+    raise BadInput(f"{name} is no file of settings that is known here ({', '.join(KNOWN)}): it has {keys}")
+
+
+def _of_commands(file: Path, text: str) -> tuple[ConfigSettings, ...]:
+    """The command of a script that starts a training, with the file of settings that it names."""
+    for line in command_lines(text):
+        of_line = _of_command(file, line)
+        if of_line:
+            return of_line
+    raise BadInput(
+        f"{file.name} has no command that starts a training known here ({', '.join(KNOWN)}), such as "
+        "torchrun pretrain_gpt.py --num-layers 32"
+    )
+
+
+def _of_command(file: Path, line: CommandLine) -> tuple[ConfigSettings, ...]:
+    document = dict(line.document)
+    named = [*line.files, *(document[name] for name in _NAMED if isinstance(document.get(name), str))]
+    places = [place for each in named for place in (file.parent / each, Path(each)) if place.is_file()]
+    trainer = next((each for each in TRAINERS if line.program in each.programs), None)
+    if places:
+        document = {**document_of(places[0], read_text(places[0])), **document}
+    document = {name: value for name, value in document.items() if name not in _NAMED or value not in named}
+    launched = {name: value for name, value in zip(LAUNCHED, (line.gpus, line.nodes), strict=True) if value}
+    if trainer is not None and document:
+        asked = {PROGRAM: line.program, SUBCOMMAND: line.subcommand, **launched, **document}
+        return (trainer.read(file.name, asked), *_inner(file.name, document, file.parent))
+    if not document or not any(is_kind(document) for is_kind, _ in _KINDS):
+        return ()
+    first, *others = document_settings(file.name, document, file.parent)
+    said = [ConfigSetting(LAUNCHED[name], value, "launcher") for name, value in launched.items()]
+    said = [setting for setting in said if first.value(setting.option) is None]
+    return (replace(first, settings=(*first.settings, *said)), *others)
 
 
 def _inner(name: str, document: Mapping[str, Any], folder: Path) -> Iterator[ConfigSettings]:
@@ -77,64 +128,23 @@ def _inner(name: str, document: Mapping[str, Any], folder: Path) -> Iterator[Con
 
 
 def named_deepspeed(name: str, inner: str, folder: Path) -> Iterator[ConfigSettings]:
-    """The config that a file names by its path, beside the file or from here."""
+    """The config that a file names by its path, beside the file or from here; of one that is not there (ms-swift's
+    zero2, axolotl's deepspeed_configs/zero3_bf16.json) what its name says.
+    """
     places = [place for place in (folder / inner, Path(inner)) if place.is_file()]
-    if not places:
+    if places:
+        yield read_deepspeed(places[0].name, document_of(places[0], read_text(places[0])))
+        return
+    stage = _STAGE.search(Path(inner).stem.casefold())
+    if stage is None:
         raise InvalidSetting(name, f"there is no DeepSpeed config {inner!r}")
-    yield read_deepspeed(places[0].name, _document(places[0]))
+    reader = Reader(Path(inner).name, {})
+    reader.set("strategy", f"zero{stage[1]}" if stage[1] != "0" else "ddp", "its name")
+    if "offload" in inner.casefold():
+        reader.set("offload", PARAMETERS if stage[1] == "3" else OPTIMIZER, "its name")
+    if Path(inner).suffix:
+        reader.notes.append(f"{inner} is not there; its name says stage {stage[1]}, give the file for the rest")
+    yield reader.settings(DEEPSPEED_KIND, uses_deepspeed=True)
 
 
-def _document(file: Path) -> Mapping[str, Any]:
-    with file.open("rb") as stream:
-        content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise BadInput(f"{file.name} has more than {MOST_BYTES:,} bytes, which is no file of settings")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadInput(f"{file.name} is not text in UTF-8") from None
-    is_json = file.suffix.casefold() in (".json", ".jsonc") or text.lstrip()[:1] in ("{", "[")
-    document = _from_json(file.name, text) if is_json else _from_yaml(file.name, text)
-    if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):
-        raise BadInput(f"{file.name} is no file of settings: it has no table of names and values")
-    return document
-
-
-def _from_json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise BadInput(f"{name} is not JSON{line}") from None
-
-
-def _from_yaml(name: str, text: str) -> Any:
-    try:
-        import yaml
-    except ModuleNotFoundError:
-        raise MissingExtra("yaml", "PyYAML") from None
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
-        """Without aliases, by which a small file can hold a huge table."""
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise BadInput(f"{name}: aliases (*name) are not read; write the values out")
-            return super().compose_node(parent, index)
-
-    try:
-        return yaml.load(text, Loader=Loader)
-    except (
-        yaml.YAMLError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        if isinstance(error, BadInput):
-            raise
-        mark = getattr(error, "problem_mark", None)
-        line = f" (line {mark.line + 1})" if mark is not None else ""
-        raise BadInput(f"{name} is not YAML{line}") from None
+_STAGE = re.compile(r"z(?:ero)?[_-]?(?:stage)?[_-]?([0-3])")

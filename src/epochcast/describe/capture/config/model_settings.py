@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from epochcast.describe.capture.config.setting import ConfigSettings
+from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings
+from epochcast.describe.capture.hub_names import stored_format
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import EpochcastError
 
@@ -36,7 +37,15 @@ def _of_reference(reference: str) -> tuple[ConfigSettings, ...]:
         from epochcast.describe.capture.script.script_settings import script_settings
 
         return script_settings(Path(parts.script), parts.factory)
-    return ()
+    return _of_name(parts.name)
+
+
+def _of_name(name: str) -> tuple[ConfigSettings, ...]:
+    """What the name of an upload says: how its weights are quantised."""
+    stored = stored_format(name) if not Path(name).exists() else ""
+    if not stored:
+        return ()
+    return (ConfigSettings(name, "", (ConfigSetting("quantize", stored, "its name"),), is_strict=False),)
 
 
 def _of_object(model: object) -> tuple[ConfigSettings, ...]:

@@ -37,6 +37,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "adamwhf": ("adamw",),
     "adamwapexfused": ("adamw",),
     "adamwanyprecision": ("adamw",),
+    "adamwbf16": ("adamw",),
+    "optimiadamw": ("adamw",),
+    "optimilion": ("lion",),
+    "distributedfusedadam": ("adamw",),
     "fusedadam": ("adamw",),
     "deepspeedcpuadam": ("adamw",),
     "fusedsgd": ("momentum",),
@@ -71,6 +75,14 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _ALIKE: Mapping[str, str] = {
     "nadam": "adam",
     "radam": "adam",
+    "stableadamw": "adamw",
+    "grokadamw": "adamw",
+    "schedulefreeadamw": "adamw",
+    "adamwschedulefree": "adamw",
+    "schedulefreesgd": "momentum",
+    "adan": "adamw",
+    "musgd": "momentum",
+    "lionw": "lion",
     "adamax": "adam",
     "adabelief": "adam",
     "amsgrad": "adam",
@@ -81,6 +93,26 @@ _ALIKE: Mapping[str, str] = {
     "asgd": "momentum",
     "lars": "momentum",
     "rprop": "adadelta",
+}
+# Rules with other state than the one they are taken as.
+_UNLIKE: Mapping[str, tuple[str, str]] = {
+    "prodigy": ("adamw", "which keeps half as much state"),
+    "prodigyplusschedulefree": ("adamw", "which keeps less state"),
+    "dadaptation": ("adamw", "which keeps less state"),
+    "dadaptadam": ("adamw", "which keeps less state"),
+    "dadaptlion": ("lion", "which keeps less state"),
+    "ademamix": ("adamw", "which keeps two thirds of its state"),
+    "adamwademamix": ("adamw", "which keeps two thirds of its state"),
+    "soap": ("adamw", "which keeps less state and has no products of its own"),
+    "came": ("adafactor", "which keeps less state"),
+    "adammini": ("lion", "which keeps as much state"),
+    "galoreadamw": ("adamw", "which keeps more state"),
+    "galoreadamw8bit": ("adamw8bit", "which keeps more state"),
+    "apolloadamw": ("adamw", "which keeps more state"),
+    "qgaloreadamw8bit": ("adamw8bit", "which keeps more state"),
+    "lomo": ("sgd", "which keeps gradients"),
+    "adalomo": ("adafactor", "which keeps gradients"),
+    "adamwtorch4bit": ("adamw8bit", "which keeps twice its state"),
 }
 _FUSED = ("adamwtorchfused", "adamwapexfused", "fusedadam", "fusedlamb", "fusedsgd", "fusedlion")
 
@@ -103,4 +135,7 @@ def match_optimizer(
         return OptimizerMatch(candidates[0], style, note)
     if key in _ALIKE:
         return OptimizerMatch(_ALIKE[key], style, f"{name} is taken as {_ALIKE[key]}, which keeps as much state")
+    if key in _UNLIKE:
+        ours, difference = _UNLIKE[key]
+        return OptimizerMatch(ours, style, f"{name} is taken as {ours}, {difference}")
     return OptimizerMatch(name, problem=str(UnknownName("optimizer", name, OPTIMIZERS)))

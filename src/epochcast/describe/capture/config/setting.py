@@ -8,10 +8,12 @@ from epochcast.errors import BadInput, EpochcastError
 
 # Values by which tools say that another file or the command line decides.
 AUTO = ("auto", "none", "")
-GLOBAL_BATCH, STEPS, PACKING = "train_batch_size", "max_steps", "packing"
-"""No options, but worked out with other values: samples of an update over all GPUs, updates in all, and whether texts
-are joined into sequences of one length.
+GLOBAL_BATCH, STEPS, FILLING = "train_batch_size", "max_steps", "padding_to_length"
+"""No options, but worked out with other values: samples of an update over all GPUs, updates in all, and whether each
+text is padded to the longest length.
 """
+SETTLED = (GLOBAL_BATCH, STEPS, FILLING)
+PACKING = "packing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ _NOT_MODELLED: Mapping[str, str] = {
     "galore": "",
     "optim_target_modules": "",
     "auto_find_batch_size": "",
-    "use_liger_kernel": "",
     "liger_kernel_config": "",
     "eval_strategy": "evaluations are not timed",
     "evaluation_strategy": "evaluations are not timed",
@@ -34,7 +33,7 @@ _NOT_MODELLED: Mapping[str, str] = {
     "no_cuda": "",
 }
 # What logs, saves, names, seeds or steers the optimizer, and changes neither time nor memory by much.
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     (
         *("accelerator_config", "adam_beta1", "adam_beta2", "adam_epsilon", "batch_eval_metrics", "data_seed"),
         *("dataloader_drop_last", "dataloader_persistent_workers", "dataloader_pin_memory", "ddp_backend"),
@@ -79,6 +78,19 @@ def is_training_arguments(document: Mapping[str, Any]) -> bool:
 def read_training_arguments(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     """What the arguments say of a job."""
     reader = Reader(name, document)
+    read_common(reader)
+    for option, value in _DEFAULTS.items():
+        if not _states(reader, option) and not (option == "epochs" and _states(reader, STEPS)):
+            reader.set(option, value, "default", is_default=True)
+    return reader.settings(KIND, uses_deepspeed=bool(reader.take(DEEPSPEED)), harmless=HARMLESS)
+
+
+def _states(reader: Reader, option: str) -> bool:
+    return any(setting.option == option for setting in reader.entries)
+
+
+def read_common(reader: Reader) -> None:
+    """What trainers built on transformers' Trainer share; without its defaults, as each has its own."""
     batch_key = "per_device_train_batch_size"
     batch = reader.integer(batch_key) or reader.integer("per_gpu_train_batch_size")
     if batch is not None:
@@ -98,14 +110,11 @@ def read_training_arguments(name: str, document: Mapping[str, Any]) -> ConfigSet
         reader.set("workers", workers, "dataloader_num_workers")
     if prefetch is not None:
         reader.set("prefetch", prefetch, "dataloader_prefetch_factor")
+    if reader.flag("use_liger_kernel") and not _states(reader, "kernels"):
+        reader.set("kernels", "liger", "use_liger_kernel")
     for key, why in _NOT_MODELLED.items():
         if reader.take(key) and str(reader.document[key]).casefold() != "no":
             reader.leave(key, why)
-    stated = {setting.option for setting in reader.entries}
-    for option, value in _DEFAULTS.items():
-        if option not in stated and not (option == "epochs" and STEPS in stated):
-            reader.set(option, value, "default", is_default=True)
-    return reader.settings(KIND, uses_deepspeed=bool(reader.take(DEEPSPEED)), harmless=_HARMLESS)
 
 
 def _read_length(reader: Reader) -> None:

@@ -13,6 +13,7 @@ from epochcast.describe.capture.config.adapter_config import (
     read_lora,
 )
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
+from epochcast.describe.capture.config.trainers.shared_rows import set_dataset
 from epochcast.describe.capture.config.trl_config import ATTENTIONS, LENGTH_KEYS, read_trl
 from epochcast.describe.capture.script.script_calls import UNREAD, arguments, readable
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -34,12 +35,17 @@ class FineTuning:
     notes: list[str] = field(default_factory=list)
     passed: dict[str, str] = field(default_factory=dict)
     """Configs that are passed on, by the name of the argument, and the line."""
+    models: list[ConfigSetting] = field(default_factory=list)
+    """Ids of the networks that it loads."""
     read_configs: set[str] = field(default_factory=set)
     """Those among them that were read."""
 
     def read_config(self, call: ast.Call, names: ScriptNames, root: str, last: str) -> bool:
         """LoraConfig(r=16, …), BitsAndBytesConfig(load_in_4bit=True, …) and their like; whether it is one of them."""
         line = f"line {call.lineno}"
+        if (root, last) == ("datasets", "load_dataset"):
+            self._read_data(names.text(call.args[0]) if call.args else None, line)
+            return True
         if (root == "peft" and last in OTHER_ADAPTERS) or (root == "transformers" and last in OTHER_QUANTISERS):
             self.not_modelled.append(f"{last} ({line}: the model is forecast without it)")
             self.read_configs.add(_ADAPTER if root == "peft" else _QUANTISED)
@@ -58,9 +64,19 @@ class FineTuning:
         self.weaker += [] if computed is None else [replace(computed, key=line)]
         return True
 
-    def read_loading(self, call: ast.Call, keywords: Mapping[str, Any]) -> None:
+    def _read_data(self, name: str | None, line: str) -> None:
+        """load_dataset("tatsu-lab/alpaca"): a data set of the catalogue; of another the size is not known."""
+        reader = Reader(self.script, {})
+        set_dataset(reader, name or "", line)
+        self.entries += [replace(setting, key=line) for setting in reader.entries]
+
+    def read_loading(self, call: ast.Call, keywords: Mapping[str, Any], names: ScriptNames | None = None) -> None:
         """from_pretrained(…, dtype=torch.bfloat16, load_in_4bit=True, attn_implementation="flash_attention_2")."""
         line = f"line {call.lineno}"
+        written = keywords.get("model_name", keywords.get("pretrained_model_name_or_path"))
+        first = written if isinstance(written, str) else names.text(call.args[0]) if names and call.args else None
+        if first and _loads_network(call):
+            self.models.append(ConfigSetting("model", first, line))
         if keywords.get(_QUANTISED) is not None:
             self.passed[_QUANTISED] = line
         keywords = readable(keywords)
@@ -77,6 +93,8 @@ class FineTuning:
         """What SFTConfig or SFTTrainer say beside TrainingArguments."""
         if any(k.arg == _ADAPTER and not _is_none(k.value) for k in call.keywords):
             self.passed[_ADAPTER] = f"line {call.lineno}"
+        if isinstance(document.get("model"), str):
+            self.models.append(ConfigSetting("model", document["model"], f"line {call.lineno}"))
         if isinstance(document.get("model_init_kwargs"), Mapping):
             self.read_loading(call, document["model_init_kwargs"])
         reader = Reader(self.script, document)
@@ -107,3 +125,14 @@ class FineTuning:
 
 def _is_none(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant) and expression.value is None
+
+
+# Classes that are loaded beside a network, by the end of their names.
+_NO_NETWORKS = ("Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "Scheduler")
+
+
+def _loads_network(call: ast.Call) -> bool:
+    """AutoModelForCausalLM.from_pretrained, but not AutoTokenizer.from_pretrained."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+    return bool(name) and not name.endswith(_NO_NETWORKS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from epochcast.describe.capture.hub import is_hub_id
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.script.image_size import image_shape, published_shape
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -200,11 +201,12 @@ def _advice_lines(place: str, script: Script, candidates: Sequence[ModelCandidat
 def _published_lines(script: Script, candidates: Iterable[ModelCandidate]) -> Iterator[ScriptLine]:
     """References to published networks that the script uses."""
     references = dict.fromkeys(candidate.reference for candidate in candidates if candidate.reference)
+    references |= dict.fromkeys(name for name in script.checkpoints if is_hub_id(name))
     if references:
         yield ScriptLine("the published network does not need the script; type:")
     for reference in list(references)[:MOST_OFFERED]:
         yield ScriptLine(reference, is_reference=True)
-    for name, line in list(script.checkpoints.items())[:1]:
+    for name, line in [each for each in script.checkpoints.items() if each[0] not in references][:1]:
         yield ScriptLine(
             f"{name!r} (line {line}) needs only its config.json from Hugging Face, no weights; put it here and type:"
         )

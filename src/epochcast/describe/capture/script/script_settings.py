@@ -43,6 +43,7 @@ _NO_OPTIMIZERS = ("Optimizer", "GlobalOptimManager")
 _KERAS_ROOTS = ("keras", "tensorflow", "tf_keras")
 # Arguments and options of scripts, and our names for them.
 _HINTS = {
+    "num_workers": "workers",
     "batch_size": "batch",
     "train_batch_size": "batch",
     "per_device_train_batch_size": "batch",
@@ -108,6 +109,8 @@ class _ScriptReading:
 
     def _take_tuning(self) -> None:
         self.tuning.name_unread()
+        if not self.name:  # a model of the file is asked for by its name
+            self.entries += self.tuning.models
         self.entries += self.tuning.entries
         self.weaker += self.tuning.weaker
         self.not_modelled += self.tuning.not_modelled
@@ -276,7 +279,7 @@ class _ScriptReading:
             case "to" if readable(arguments(call, self.names)).get("memory_format") == "torch.channels_last":
                 self._set("channels_last", True, call)
             case "from_pretrained" | "from_config":
-                self.tuning.read_loading(call, arguments(call, self.names))
+                self.tuning.read_loading(call, arguments(call, self.names), self.names)
             case "gradient_checkpointing_enable":
                 self.notes.append(
                     f"line {call.lineno}: gradient checkpointing counts where the model is made with it; "

@@ -18,6 +18,7 @@ DTYPES: Mapping[torch.dtype, DType] = {
     torch.float8_e4m3fn: DType.FLOAT8,
     torch.float8_e5m2: DType.FLOAT8,
     torch.complex64: DType.COMPLEX64,
+    torch.complex128: DType.COMPLEX128,
     torch.int64: DType.INT64,
     torch.int32: DType.INT32,
     torch.int16: DType.INT16,

@@ -52,7 +52,7 @@ _REDUCTIONS = _words(
     "sum mean var std var_mean std_mean amax amin aminmax max min argmax argmin any all prod norm "
     "linalg_vector_norm cumsum cumprod cummax cummin logcumsumexp topk sort argsort logsumexp median "
     "nanmedian mode kthvalue nansum count_nonzero dot vdot trace histc nonzero equal unique_dim _unique2 _unique "
-    "unique_consecutive"
+    "unique_consecutive _is_all_true _is_any_true _weight_norm_interface _weight_norm_interface_backward"
 )
 _COPIES: Mapping[str, str] = {
     **dict.fromkeys(_words("clone contiguous permute_copy view_copy transpose_copy expand_copy"), "contiguous"),
@@ -74,7 +74,7 @@ _RANDOM = _words(
 )
 _GATHERS = _words(
     "index index_select gather take _unsafe_index im2col grid_sampler_2d grid_sampler_3d affine_grid_generator "
-    "masked_select _pack_padded_sequence"
+    "masked_select _pack_padded_sequence bucketize searchsorted masked_scatter_backward"
 )
 _SCATTERS = _words(
     "index_put _index_put_impl _unsafe_index_put scatter scatter_add scatter_reduce index_add index_copy "

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from epochcast.describe.graph.lora import matched
+from epochcast.describe.graph.adapters import LORA, matched
 from epochcast.describe.graph.recipe import LORA_DROPOUT
 from epochcast.errors import BadInput
 
@@ -42,12 +42,9 @@ def with_lora(
     """The module, frozen and changed in place: an update beside every linear layer whose last name is in `targets`."""
     if rank < 1:
         raise BadInput(f"`lora` must be a rank of at least 1, got {rank}")
-    linear = sorted({path.rpartition(".")[2] for path, layer in module.named_modules() if path and _sizes(layer)})
-    names = matched(targets, linear, _all_linear(module))
+    paths = target_paths(module, targets)
     module.requires_grad_(False)
-    layers = [
-        (path, layer) for path, layer in module.named_modules() if path.rpartition(".")[2] in names and _sizes(layer)
-    ]
+    layers = [(path, layer) for path, layer in module.named_modules() if path in paths]
     for path, layer in layers:
         parent, _, name = path.rpartition(".")
         into, out = _sizes(layer) or (0, 0)
@@ -55,12 +52,18 @@ def with_lora(
     return module
 
 
+def target_paths(module: nn.Module, targets: Sequence[str], adapter: str = LORA) -> set[str]:
+    """The paths of the linear layers that get an adapter."""
+    linear = [path for path, layer in module.named_modules() if path and _sizes(layer)]
+    return matched(targets, linear, _all_linear(module), adapter)
+
+
 def _all_linear(module: nn.Module) -> set[str]:
-    """The last names of all linear layers but the one that scores the vocabulary."""
+    """All linear layers but the one that scores the vocabulary."""
     tables = [layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)]
     sizes = {path: _sizes(layer) for path, layer in module.named_modules() if path}
     vocabulary = max(tables, default=0)
-    return {path.rpartition(".")[2] for path, size in sizes.items() if size is not None and size[1] != vocabulary}
+    return {path for path, size in sizes.items() if size is not None and size[1] != vocabulary}
 
 
 def _sizes(layer: Any) -> tuple[int, int] | None:

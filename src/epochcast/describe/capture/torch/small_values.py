@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Masks of a few hundred tokens squared; larger ones are not worked out.
+# Masks of a few hundred tokens squared, float masks of 8,192 tokens each; larger ones are not worked out.
 MOST_BYTES = 2**21
-MOST_FLOATS = 4096
+MOST_FLOATS = 2**16
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 

@@ -19,8 +19,9 @@ from epochcast.describe.capture.torch.factory import is_hugging_face, is_keras, 
 from epochcast.describe.capture.torch.meta_modules import constructed, on_meta
 from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.torch_model import TorchModel
-from epochcast.describe.capture.torch.torchvision_shim import import_timm, import_torchvision
+from epochcast.describe.capture.torch.torchvision_shim import import_timm, import_torchvision, prepare_torchvision
 from epochcast.describe.capture.torch.user_workload import from_workload
+from epochcast.describe.capture.torch.without_weights import without_weights
 from epochcast.describe.capture.workload import Workload
 from epochcast.errors import BadInput, UnknownModel
 
@@ -140,6 +141,7 @@ def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape
 
 def _with_torchvision(make: Callable[[], Any]) -> Any:
     """What `make` returns; code that imports torchvision gets it as `torchvision:NAME` does."""
+    prepare_torchvision()
     try:
         return make()
     except BadInput as error:
@@ -153,6 +155,13 @@ def _with_torchvision(make: Callable[[], Any]) -> Any:
 
 
 def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
+    with without_weights(reference):
+        result, values = _factory_result(reference)
+    return _of_result(result, values, reference, input_shape, options)
+
+
+def _factory_result(reference: str) -> tuple[Any, Values]:
+    """What a factory makes, and the values of small tensors that it made on the way."""
     factory = _with_torchvision(lambda: named_object(reference))
     is_model = isinstance(factory, torch.nn.Module) or is_keras(factory) or is_hugging_face(factory)
 
@@ -160,7 +169,12 @@ def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[st
         return factory() if callable(factory) and not is_model else factory
 
     values = Values()
-    result = _with_torchvision(lambda: constructed(make, reference, values))
+    return _with_torchvision(lambda: constructed(make, reference, values)), values
+
+
+def _of_result(
+    result: Any, values: Values, reference: str, input_shape: Shape | None, options: Mapping[str, Any]
+) -> Model:
     if is_keras(result):
         from epochcast.describe.capture.keras import from_keras
 
@@ -179,8 +193,15 @@ def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[st
     return from_workload(workload, reference, input_shape, values, in_place=True, **options)
 
 
-LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchModel]] = {
+def _yolo(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
+    from epochcast.describe.capture.torch.yolo_load import load_yolo
+
+    return load_yolo(name, input_shape, options)
+
+
+LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], Model]] = {
     "timm": _timm,
     "torchvision": _torchvision,
+    "ultralytics": _yolo,
 }
 """Loaders by prefix."""

@@ -19,6 +19,7 @@ from epochcast.describe.capture.torch.capture_lock import ALONE
 from epochcast.describe.capture.torch.example_arguments import Example
 from epochcast.describe.capture.torch.meta_steps import Captured, How, Loss, derived_update, parameters_of, run
 from epochcast.describe.capture.torch.module_lora import with_lora
+from epochcast.describe.capture.torch.peft_adapters import with_adapter
 from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.stored_weights import (
     FOLLOW_WEIGHTS,
@@ -30,6 +31,7 @@ from epochcast.describe.capture.torch.stored_weights import (
     stored_in,
 )
 from epochcast.describe.capture.torch.user_step import Step
+from epochcast.describe.graph.adapters import LABELS, LORA
 from epochcast.describe.graph.half_precision import stored_as
 from epochcast.describe.graph.op import Graph, Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import OptimizerUpdate, View
@@ -62,7 +64,8 @@ class TorchModel:
     `loss` takes the module's result (and the batch) and gives the number to differentiate (chosen by shape where there
     is none). `step` runs a whole step instead, on `passed`: the module, or the modules that it holds.
     `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is a context
-    in which the module runs. `packed`: weights that it keeps in few bits, and in how many.
+    in which the module runs. `packed`: weights that it keeps in few bits, and in how many. `contents`: what is in a
+    sample besides text. `tower`: a module that reads it, which trainers freeze.
     """
 
     name: str
@@ -78,6 +81,8 @@ class TorchModel:
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     packed: tuple[tuple[str, int], ...] = ()
+    contents: str = ""
+    tower: str = ""
     _facts: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
     _pairs: Cache[Recipe, Pair] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
@@ -99,6 +104,8 @@ class TorchModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step. Another batch size or precision of it runs nothing."""
+        if recipe.expert_capacity is not None:
+            raise BadInput("a captured model dispatches its tokens by its own code: leave `expert_capacity` out")
         if self.stored is not None and recipe.precision in FOLLOW_WEIGHTS and not recipe.widens_rest:
             recipe = replace(recipe, precision=self.stored)
         key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
@@ -116,6 +123,8 @@ class TorchModel:
         if self.step is not None:
             raise BadInput("`lora` changes a module, not a step of your own: put the adapters into the model")
         module = deepcopy(self.module)
+        if recipe.adapter != LORA:
+            return self._adapted_by_peft(module, recipe)
         layers = [(module.get_submodule(name.removesuffix(".weight")), bits) for name, bits in self.packed]
         module = with_lora(module, recipe.lora, recipe.lora_targets, dropout=recipe.lora_dropout)
         # A layer with an update beside it has another name than before.
@@ -123,6 +132,16 @@ class TorchModel:
             (f"{path}.weight", bits) for path, part in module.named_modules() for layer, bits in layers if part is layer
         )
         return replace(self, module=module, packed=packed)._trace(recipe)
+
+    def _adapted_by_peft(self, module: torch.nn.Module, recipe: Recipe) -> Trace:
+        """The step of a copy of the module that PEFT has changed."""
+        if self.packed:
+            label = LABELS[recipe.adapter]
+            raise BadInput(
+                f"{label} on weights that the model itself keeps in few bits is not modelled: use --quantize"
+            )
+        module = with_adapter(module, recipe.adapter, recipe.lora, recipe.lora_targets, recipe.lora_dropout)
+        return replace(self, module=module)._trace(recipe)
 
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
@@ -144,8 +163,15 @@ class TorchModel:
         steps = [as_recipe_keeps(ops, parameters, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
+        if self.tower and not (recipe.freeze or recipe.lora) and recipe.mode == "training":
+            why = (
+                *why,
+                f"The vision tower is trained, too; LLaVA, LLaMA-Factory and ms-swift freeze it: "
+                f"--freeze '*{self.tower}*'",
+            )
         notes = (*self.notes, *why, *small.notes, *scan_notes(small.ops), *packed_notes(packed.items()))
-        return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
+        about = self.unit, self.units_per_sample, notes, self.contents
+        return Trace(self.name, recipe, template, parameters, sample, *about)
 
     def _captured(self, recipe: Recipe) -> Pair:
         """The step at the two sizes, in the half that it is stored in if it runs in that, else in float32; the update

@@ -4,7 +4,10 @@ torchvision registers shape functions for `nms` and `qnms` on import and fails w
 ("operator torchvision::nms does not exist"). Declaring them is enough: no captured model calls them.
 """
 
+import sys
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +33,7 @@ def import_timm() -> ModuleType:
 def _imported(package: str) -> ModuleType:
     from importlib import import_module
 
+    prepare_torchvision()
     try:
         return _quietly(import_module, package)
     except ModuleNotFoundError as absent:
@@ -43,6 +47,23 @@ def _imported(package: str) -> ModuleType:
     return _quietly(import_module, package)
 
 
+def prepare_torchvision() -> None:
+    """Declare the missing operators without importing torchvision, so that whoever imports it does not fail halfway and
+    import everything again.
+    """
+    spec = find_spec("torchvision") if "torchvision" not in sys.modules else None
+    if spec is None or spec.origin is None:
+        return
+    compiled = [path for ending in ("so", "pyd") for path in Path(spec.origin).parent.glob(f"_C*.{ending}")]
+    try:
+        for path in compiled:
+            torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
+    except OSError:  # built for another torch
+        compiled = []
+    if not compiled:
+        _declare()
+
+
 def _declare() -> None:
     if not _declared:
         package: Any = torch.library
@@ -54,8 +75,6 @@ def _declare() -> None:
 
 def _quietly(import_module: object, package: str) -> ModuleType:
     """Imported without the warning that the compiled image readers are absent: nothing is read."""
-    import sys
-
     with ALONE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -44,10 +44,23 @@ def _mnist(convolutions: int) -> ZooEntry:
     return ZooEntry("report_networks", "mnist_cnn", title, {"convolutions": convolutions})
 
 
+def _face(name: str, blocks: tuple[int, ...]) -> ZooEntry:
+    title = f"IResNet-{name.removeprefix('iresnet')} for faces, Deng et al. 2019, without its classes"
+    return ZooEntry("arcface", "face_network", title, {"blocks": blocks})
+
+
 def _diffusion(title: str, **sizes: object) -> ZooEntry:
     title = f"the U-Net of {title}"
     return ZooEntry("diffusion", "diffusion_unet", title, sizes, host_class="diffusion_trainer")
 
+
+FACES: Mapping[str, tuple[int, ...]] = {
+    "iresnet18": (2, 2, 2, 2),
+    "iresnet34": (3, 4, 6, 3),
+    "iresnet50": (3, 4, 14, 3),
+    "iresnet100": (3, 13, 30, 3),
+}
+"""Blocks of the four stages of networks for faces."""
 
 CONVNETS: Mapping[str, ZooEntry] = {
     "alexnet": ZooEntry("alexnet", "alexnet", "AlexNet, one tower, Krizhevsky 2014"),
@@ -93,6 +106,8 @@ CONVNETS: Mapping[str, ZooEntry] = {
     "squeezenet1_0": _squeezenet("1.0"),
     "squeezenet1_1": _squeezenet("1.1"),
     "unet": ZooEntry("unet", "unet", "U-Net, Ronneberger et al. 2015"),
+    "unet_fastmri": ZooEntry("unet", "fastmri_unet", "U-Net of fastMRI, Zbontar et al. 2018"),
+    **{name: _face(name, blocks) for name, blocks in FACES.items()},
     "sd15_unet": _diffusion("Stable Diffusion 1.5, Rombach et al. 2022"),
     "sd21_unet": _diffusion(
         "Stable Diffusion 2.1, Rombach et al. 2022", text_width=1024, head_width=64, input_shape=(4, 96, 96)

@@ -100,3 +100,23 @@ def dlrm_terabyte(batch: int, input_shape: tuple[int, ...] | None = None, *, nam
     """MLPerf's network: 128 wide, for Criteo Terabyte."""
     bottom, top = (512, 256, 128), (1024, 1024, 512, 256, 1)
     return dlrm(batch, input_shape, name=name, rows=TERABYTE_ROWS, bottom=bottom, top=top)
+
+
+def dlrm_one_table(
+    batch: int, input_shape: tuple[int, ...] | None = None, *, name: str, rows: int = 4 * 1024 * 1024
+) -> Graph:
+    """AlgoPerf's network (Dahl et al. 2023): MLPerf's products around one table of all 26 features, hashed to `rows`,
+    with the diagonal of the interaction kept; its gradient is dense.
+    """
+    if input_shape is not None:
+        raise BadInput(f"{name} takes 13 dense and 26 sparse features, no input shape")
+    b = Builder(name, batch)
+    x = _mlp(b, b.input("dense", (13,)), (512, 256, 128), "bot_mlp")
+    looked_up = b.embedding(b.input("sparse", (26,), DType.INT64), rows, 128, name="embedding")
+    stacked = b.concatenate([b.view(x, (batch, 1, 128)), looked_up], 1)
+    products = b.matmul(stacked, stacked, transpose_b=True, name="dot_interact")
+    places = b.constant("upper_triangle", (27 * 28 // 2,), DType.INT64)
+    upper = b.gather("index", products, (batch, 27 * 28 // 2), places, name="dot_interact")
+    joined = b.concatenate([x, upper], 1, name="dot_interact")
+    y = _mlp(b, joined, (1024, 1024, 512, 256), "top_mlp")
+    return b.finish(b.linear(y, 1, name="top_mlp.8"), loss="bce")

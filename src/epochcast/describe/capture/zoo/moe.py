@@ -10,6 +10,10 @@ are sorted by expert and every product of all experts is one kernel. It follows 
     Gather("dispatch")     tokens in the order of their experts, (E, tokens of one, width); backward Scatter("dispatch")
     Matmul                 with a weight of three dimensions, the first one E; gradients the same
     Scatter("combine")     the experts' results back to their tokens; backward Gather("combine")
+
+`is_looped`: as Hugging Face's transformers ran them before version 5 had grouped products (`GraniteMoeMoE`,
+`JetMoeParallelExperts`). The host reads how many tokens each expert has, and Python starts one product per expert, with
+a slice of one stack of weights (`JoinedSlices`).
 """
 
 from dataclasses import dataclass
@@ -17,7 +21,7 @@ from math import ceil
 
 from epochcast.describe.capture.zoo.attention_layers import gated
 from epochcast.describe.graph.build import Builder
-from epochcast.describe.graph.op_kinds import Copy, Elementwise, Gather, Matmul, Reduce, Scatter
+from epochcast.describe.graph.op_kinds import Copy, Elementwise, Gather, HostLoop, JoinedSlices, Matmul, Reduce, Scatter
 from epochcast.describe.graph.tensor import DType, Tensor
 from epochcast.errors import BadInput
 
@@ -27,7 +31,7 @@ class Mixture:
     """`chosen` of `experts` gated layers of `ffn` for every token, and one of `shared` that all tokens pass.
 
     `scores` is what makes probabilities of the router's logits (softmax, sigmoid). `is_clamped`: the gate of gpt-oss,
-    with biases everywhere and a router of its own name.
+    with biases everywhere and a router of its own name. `is_looped`: one product per expert instead of a grouped one.
     """
 
     experts: int
@@ -36,6 +40,7 @@ class Mixture:
     shared: int = 0
     scores: str = "softmax"
     is_clamped: bool = False
+    is_looped: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.chosen <= self.experts:
@@ -44,24 +49,54 @@ class Mixture:
 
 def mixture_layer(b: Builder, x: Tensor, mixture: Mixture) -> Tensor:
     """Σ p(e|token) · expertₑ(token) over the experts e chosen: a router, dispatch, two products, combine."""
-    batch, length, width = x.shape
+    batch, length, _ = x.shape
     with b.scope("mlp"):
         probabilities, indices = _chosen(b, x, mixture)
         rows = batch * ceil(length * mixture.chosen / mixture.experts)
-        flat = b.view(x, (batch * length, width))
+        layer = _looped if mixture.is_looped else _grouped
         with b.scope("experts"):
-            shape = (mixture.experts, rows)
-            places = b.op(Reduce("sort"), [indices], [shape], dtypes=[DType.INT64], name="places")[0]
-            y = b.op(Gather("dispatch"), [flat, places], [(*shape, width)], name="dispatch")[0]
-            both = _experts_product(b, y, 2 * mixture.ffn, mixture, "gate_up_proj")
-            gate, up = b.split(both, 2)
-            y = _clamped(b, gate, up) if mixture.is_clamped else b.mul(b.elementwise("silu", gate, name="act_fn"), up)
-            y = _experts_product(b, y, width, mixture, "down_proj")
-            share = b.op(Gather(), [probabilities, places], [(*shape, 1)], name="probability")[0]
-            y = b.mul(y, share, name="weighted")
-            y = b.op(Scatter("combine"), [y, places], [flat.shape], name="combine")[0]
-        y = b.view(y, x.shape)
+            y = layer(b, x, mixture, probabilities, indices, rows)
         return b.add(y, gated(b, x, mixture.shared, name="shared_experts")) if mixture.shared else y
+
+
+def _grouped(b: Builder, x: Tensor, mixture: Mixture, probabilities: Tensor, indices: Tensor, rows: int) -> Tensor:
+    """All experts at once, each with `rows` tokens."""
+    shape, width = (mixture.experts, rows), x.shape[-1]
+    flat = b.view(x, (x.elements // width, width))
+    places = b.op(Reduce("sort"), [indices], [shape], dtypes=[DType.INT64], name="places")[0]
+    y = b.op(Gather("dispatch"), [flat, places], [(*shape, width)], name="dispatch")[0]
+    both = _experts_product(b, y, 2 * mixture.ffn, mixture, "gate_up_proj")
+    gate, up = b.split(both, 2)
+    y = _clamped(b, gate, up) if mixture.is_clamped else b.mul(b.elementwise("silu", gate, name="act_fn"), up)
+    y = _experts_product(b, y, width, mixture, "down_proj")
+    share = b.op(Gather(), [probabilities, places], [(*shape, 1)], name="probability")[0]
+    y = b.mul(y, share, name="weighted")
+    return b.view(b.op(Scatter("combine"), [y, places], [flat.shape], name="combine")[0], x.shape)
+
+
+def _looped(b: Builder, x: Tensor, mixture: Mixture, probabilities: Tensor, indices: Tensor, rows: int) -> Tensor:
+    """The experts one after another, each with `rows` tokens."""
+    experts, width, total = mixture.experts, x.shape[-1], mixture.experts * rows
+    flat = b.view(x, (x.elements // width, width))
+    # zeros, scatter, cast, sum and a copy to the host: how many tokens each expert has
+    b.op(HostLoop(once=5), [indices], [(experts,)], dtypes=[DType.INT64], name="sizes")
+    places = b.op(Reduce("sort"), [indices], [(total,)], dtypes=[DType.INT64], name="places")[0]
+    y = b.op(Gather("dispatch"), [flat, places], [(total, width)], name="dispatch")[0]
+    gate, up = b.split(_one_by_one(b, y, 2 * mixture.ffn, experts, "input_linear"), 2)
+    y = b.mul(b.elementwise("silu", gate, name="act_fn"), up)
+    y = _one_by_one(b, y, width, experts, "output_linear")
+    share = b.op(Gather(), [probabilities, places], [(total, 1)], name="probability")[0]
+    y = b.mul(y, share, name="weighted")
+    return b.view(b.op(Scatter("combine"), [y, places], [flat.shape], name="combine")[0], x.shape)
+
+
+def _one_by_one(b: Builder, x: Tensor, features: int, experts: int, name: str) -> Tensor:
+    """A product per expert with its own rows of `x`, and the results as one tensor."""
+    with b.scope(name):
+        pieces = b.split(x, experts, axis=0)
+        results = [b.linear(piece, features, bias=False, name=str(i)) for i, piece in enumerate(pieces)]
+        weight = b.parameter("0.weight", (features, x.shape[-1]))
+        return b.op(JoinedSlices(experts), results, [(x.shape[0], features)], weights=[weight], name="joined")[0]
 
 
 def _chosen(b: Builder, x: Tensor, mixture: Mixture) -> tuple[Tensor, Tensor]:

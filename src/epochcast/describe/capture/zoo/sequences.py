@@ -61,6 +61,7 @@ def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: i
 
 _BASE, _LARGE = (12, 768, 12), (24, 1024, 16)
 _BIG = {"width": 1024, "heads": 16, "ffn": 4096}
+_WMT = {**_BIG, "ffn": 1024, "vocabulary": 32000, "length": 256}
 _XL = {"layers": 18, **_BIG, "segment": 384, "narrowing": 4, "attention_dropout": True}
 _GPT3 = {"positions": 2048}
 _ML1M = {"users": 6040, "items": 3706, "factors": 32, "layers": (256, 128, 64, 32)}
@@ -125,6 +126,20 @@ SEQUENCES: Mapping[str, ZooEntry] = {
         "transformer_xl", "transformer_xl", "Transformer-XL base in NVIDIA's sizes, Dai et al. 2019"
     ),
     "transformer_xl_large": ZooEntry("transformer_xl", "transformer_xl", "Transformer-XL large, Dai et al. 2019", _XL),
+    "transformer_algoperf": ZooEntry(
+        "transformer", "transformer", "Translation transformer of AlgoPerf, WMT'17, Dahl et al. 2023", _WMT
+    ),
+    "conformer_algoperf": ZooEntry("speech", "conformer", "Conformer of AlgoPerf, Gulati et al. 2020"),
+    "conformer_algoperf_layernorm": ZooEntry(
+        "speech", "conformer", "Conformer of AlgoPerf with layer norms, Gulati et al. 2020", {"norm": "layer"}
+    ),
+    "deepspeech_algoperf": ZooEntry("speech", "deepspeech", "Deep Speech of AlgoPerf, Dahl et al. 2023"),
+    "dit_xl_2": ZooEntry(
+        "diffusion_transformer",
+        "diffusion_transformer",
+        "DiT-XL/2, Peebles & Xie 2023",
+        {"layers": 28, "width": 1152, "heads": 16},
+    ),
     "deepspeech2": ZooEntry("recurrent", "deepspeech2", "Deep Speech 2, Amodei et al. 2016"),
     "gnmt": ZooEntry("recurrent", "gnmt", "GNMT v2, Wu et al. 2016"),
     "lstm_lm": _LSTM,
@@ -137,6 +152,7 @@ SEQUENCES: Mapping[str, ZooEntry] = {
     ),
     "dlrm": ZooEntry("dlrm", "dlrm", "DLRM on Criteo Kaggle, Naumov et al. 2019"),
     "dlrm_mlperf": ZooEntry("dlrm", "dlrm_terabyte", "DLRM on Criteo Terabyte as in MLPerf, Naumov et al. 2019"),
+    "dlrm_algoperf": ZooEntry("dlrm", "dlrm_one_table", "DLRM of AlgoPerf, small, on Criteo 1TB, Dahl et al. 2023"),
     "ncf": ZooEntry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-20M, He et al. 2017"),
     "ncf_ml1m": ZooEntry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-1M, He et al. 2017", _ML1M),
 }

@@ -60,6 +60,8 @@ class DecoderSizes:
     tied: bool | None = None
     experts: int = 0
     chosen: int = 0
+    loop: bool = False
+    """One product per expert instead of a grouped one."""
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
@@ -157,7 +159,7 @@ def _typed(name: str, value: Any) -> Any:
         number = int(value)
     except ValueError:
         raise BadInput(f"decoder: {name} must be a whole number, got {value!r}") from None
-    return bool(number) if name in ("gated", "tied") else number
+    return bool(number) if name in ("gated", "tied", "loop") else number
 
 
 def sized_decoder(text: str, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
@@ -242,7 +244,7 @@ def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, 
 def _feed_forward(b: Builder, x: Tensor, sizes: DecoderSizes) -> Tensor:
     ffn = sizes.ffn or 4 * sizes.hidden
     if sizes.experts:
-        return mixture_layer(b, x, Mixture(sizes.experts, sizes.chosen or 1, ffn))
+        return mixture_layer(b, x, Mixture(sizes.experts, sizes.chosen or 1, ffn, is_looped=sizes.loop))
     with b.scope("mlp"):
         if sizes.is_gated:
             gate, up = b.split(b.linear(x, 2 * ffn, bias=sizes.has_biases, name="gate_up"), 2)

@@ -21,9 +21,10 @@ def transformer(
     heads: int = 8,
     ffn: int = 2048,
     vocabulary: int = 37000,
+    length: int = 32,
 ) -> Graph:
     """`layers` on both sides. `vocabulary`: "a shared source-target vocabulary of about 37000 tokens" (section 5.1)."""
-    length = sequence_length(name, input_shape, 32)
+    length = sequence_length(name, input_shape, length)
     b = Builder(name, batch)
     memory = _embedded(b, "source_ids", length, vocabulary, width)
     for index in range(layers):

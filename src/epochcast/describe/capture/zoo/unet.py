@@ -44,6 +44,42 @@ def unet(
     return b.finish(b.conv(x, classes, 1, name="last"))
 
 
+def fastmri_unet(
+    batch: int, input_shape: tuple[int, ...] = (1, 320, 320), *, name: str, base: int = 32, levels: int = 4
+) -> Graph:
+    """The network of fastMRI (Zbontar et al. 2018), which AlgoPerf trains too: padded convolutions, each with an
+    instance norm and a leaky relu, averages instead of maxima; the loss, an absolute error, is counted as a square.
+
+    Parameters, without biases but the last, in pairs down, at the bottom, up (2x2 up-convolutions included), and last:
+
+        9,504 + 55,296 + 221,184 + 884,736 + 3,538,944 + 2,293,760 + 573,440 + 143,360 + 35,840 + 33 = 7,756,097
+    """
+    b = Builder(name, batch)
+    x, skips = b.input("image", input_shape), []
+    for level in range(levels):
+        with b.scope(f"down_sample_layers.{level}"):
+            skips.append(_normed_pair(b, x, base * 2**level))
+            x = b.average_pool(skips[-1], 2, name="pool")
+    with b.scope("conv"):
+        x = _normed_pair(b, x, base * 2**levels)
+    for level in reversed(range(levels)):
+        with b.scope(f"up_conv.{levels - 1 - level}"):
+            y = b.conv_transposed(x, base * 2**level, 2, stride=2, bias=False, name="transposed")
+            x = _normed_pair(b, b.concatenate([_leaky(b, y), skips[level]]), base * 2**level)
+    return b.finish(b.conv(x, 1, 1, name="last"), loss="mse")
+
+
+def _normed_pair(b: Builder, x: Tensor, channels: int) -> Tensor:
+    for name in ("0", "4"):
+        x = b.dropout(_leaky(b, b.conv(x, channels, 3, padding=1, bias=False, name=name)))
+    return x
+
+
+def _leaky(b: Builder, x: Tensor) -> Tensor:
+    """An instance norm without scale, and a leaky relu in place."""
+    return b.elementwise("leaky_relu", b.norm(x, "instance", x.shape[1], affine=False))
+
+
 def _pair(b: Builder, x: Tensor, channels: int) -> Tensor:
     x = b.relu(b.conv(x, channels, 3, name="conv1"), name="relu1")
     return b.relu(b.conv(x, channels, 3, name="conv2"), name="relu2")

@@ -197,7 +197,7 @@ class View(Kind):
     def gradients(self, op: Op, wanted: Wanted) -> Iterator[Op]:
         """The gradient of a reshape is a reshape, of an expansion a sum; one tensor collects the pieces of a split."""
         first = op.inputs[0]
-        if first.name not in wanted:
+        if first.name not in wanted or self.function == DETACHED:
             return
         undo: Kind = self
         if first.elements > op.output.elements:
@@ -207,4 +207,4 @@ class View(Kind):
         yield op.backward_op(undo, tuple(grad(t) for t in op.outputs), (grad(first),))
 
 
-GATHERED, SCATTERED, FETCHED = "gathered", "scattered", "fetched"
+GATHERED, SCATTERED, FETCHED, DETACHED = "gathered", "scattered", "fetched", "detached"

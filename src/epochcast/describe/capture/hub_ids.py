@@ -1,0 +1,126 @@
+"""Further ids of the networks that `hub` lists: tuned on them, with the same sizes in their `config.json`."""
+
+from collections.abc import Mapping
+
+OTHER_IDS: Mapping[str, tuple[str, ...]] = {
+    "google-bert/bert-base-uncased": ("ProsusAI/finbert", "textattack/bert-base-uncased-SST-2"),
+    "google-bert/bert-base-cased": (
+        "dmis-lab/biobert-v1.1",
+        "dmis-lab/biobert-base-cased-v1.2",
+        "emilyalsentzer/Bio_ClinicalBERT",
+        "dslim/bert-base-NER",
+    ),
+    "distilbert/distilbert-base-uncased": ("distilbert/distilbert-base-uncased-finetuned-sst-2-english",),
+    "FacebookAI/roberta-base": (
+        "microsoft/codebert-base",
+        "microsoft/graphcodebert-base",
+        "cardiffnlp/twitter-roberta-base",
+        "cardiffnlp/twitter-roberta-base-sentiment",
+    ),
+    "FacebookAI/roberta-large": ("FacebookAI/roberta-large-mnli",),
+    "FacebookAI/xlm-roberta-base": ("intfloat/multilingual-e5-base", "cardiffnlp/twitter-xlm-roberta-base"),
+    "FacebookAI/xlm-roberta-large": ("intfloat/multilingual-e5-large",),
+    "sentence-transformers/all-MiniLM-L6-v2": (
+        "sentence-transformers/paraphrase-MiniLM-L6-v2",
+        "sentence-transformers/multi-qa-MiniLM-L6-cos-v1",
+    ),
+    "BAAI/bge-small-en-v1.5": (
+        "sentence-transformers/all-MiniLM-L12-v2",
+        "thenlper/gte-small",
+        "intfloat/e5-small-v2",
+        "BAAI/bge-small-en",
+        "microsoft/MiniLM-L12-H384-uncased",
+    ),
+    "BAAI/bge-base-en-v1.5": (
+        "thenlper/gte-base",
+        "intfloat/e5-base-v2",
+        "BAAI/bge-base-en",
+        "Snowflake/snowflake-arctic-embed-m",
+    ),
+    "BAAI/bge-large-en-v1.5": (
+        "thenlper/gte-large",
+        "intfloat/e5-large-v2",
+        "BAAI/bge-large-en",
+        "mixedbread-ai/mxbai-embed-large-v1",
+        "WhereIsAI/UAE-Large-V1",
+        "Snowflake/snowflake-arctic-embed-l",
+    ),
+    "google/flan-t5-xl": ("bigscience/T0_3B",),
+    "facebook/bart-large": ("facebook/bart-large-xsum",),
+    "bigscience/bloom-560m": ("bigscience/bloomz-560m",),
+    "bigscience/bloom-7b1": ("bigscience/bloomz-7b1",),
+    "microsoft/phi-4": ("microsoft/Phi-4-reasoning", "microsoft/Phi-4-reasoning-plus"),
+    "huggyllama/llama-7b": (
+        "openlm-research/open_llama_7b",
+        "openlm-research/open_llama_7b_v2",
+        "baffo32/decapoda-research-llama-7B-hf",
+        "decapoda-research/llama-7b-hf",
+    ),
+    "meta-llama/Llama-2-7b-hf": ("meta-llama/LlamaGuard-7b", "georgesung/llama2_7b_chat_uncensored"),
+    "meta-llama/Llama-2-13b-hf": (
+        "huggyllama/llama-13b",
+        "openlm-research/open_llama_13b",
+        "lmsys/vicuna-13b-v1.5",
+        "lmsys/vicuna-13b-v1.3",
+    ),
+    "meta-llama/Llama-3.1-8B": (
+        "meta-llama/Llama-Guard-3-8B",
+        "NousResearch/Hermes-3-Llama-3.1-8B",
+        "nvidia/Llama-3.1-Nemotron-Nano-8B-v1",
+    ),
+    "meta-llama/Llama-3.1-70B": ("nvidia/Llama-3.1-Nemotron-70B-Instruct-HF", "NousResearch/Hermes-3-Llama-3.1-70B"),
+    "meta-llama/Llama-3.2-3B": ("NousResearch/Hermes-3-Llama-3.2-3B",),
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0": (
+        "TinyLlama/TinyLlama_v1.1",
+        "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T",
+        "TinyLlama/TinyLlama-1.1B-step-50K-105b",
+        "unsloth/tinyllama",
+        "unsloth/tinyllama-chat",
+    ),
+    "HuggingFaceTB/SmolLM2-135M": ("HuggingFaceTB/SmolLM-135M", "HuggingFaceTB/SmolLM-135M-Instruct"),
+    "HuggingFaceTB/SmolLM2-360M": ("HuggingFaceTB/SmolLM-360M", "HuggingFaceTB/SmolLM-360M-Instruct"),
+    "HuggingFaceTB/SmolLM2-1.7B": ("HuggingFaceTB/SmolLM-1.7B", "HuggingFaceTB/SmolLM-1.7B-Instruct"),
+    "mistralai/Mistral-7B-v0.1": (
+        "HuggingFaceH4/zephyr-7b-beta",
+        "HuggingFaceH4/zephyr-7b-alpha",
+        "Intel/neural-chat-7b-v3-1",
+        "unsloth/zephyr-sft",
+        "unsloth/mistral-7b",
+    ),
+    **{
+        f"Qwen/Qwen2.5-{size}": (f"Qwen/Qwen2.5-Coder-{size}", f"Qwen/Qwen2.5-Coder-{size}-Instruct", *more)
+        for size, more in (
+            ("0.5B", ("Qwen/Qwen2-0.5B-Instruct",)),
+            ("1.5B", ("Qwen/Qwen2-1.5B-Instruct", "Qwen/Qwen2.5-Math-1.5B", "Qwen/Qwen2.5-Math-1.5B-Instruct")),
+            ("3B", ()),
+            ("7B", ("Qwen/Qwen2-7B-Instruct", "Qwen/Qwen2.5-Math-7B", "Qwen/Qwen2.5-Math-7B-Instruct")),
+            ("14B", ("Qwen/Qwen2.5-14B-Instruct-1M",)),
+            ("32B", ("Qwen/QwQ-32B-Preview",)),
+        )
+    },
+    "Qwen/Qwen2.5-72B": (
+        "Qwen/Qwen2-72B",
+        "Qwen/Qwen2-72B-Instruct",
+        "Qwen/Qwen2.5-Math-72B",
+        "Qwen/Qwen2.5-Math-72B-Instruct",
+    ),
+    "Qwen/Qwen3-4B": ("Qwen/Qwen3-4B-Instruct-2507", "Qwen/Qwen3-4B-Thinking-2507"),
+    "Qwen/Qwen3-8B": ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B",),
+    "Qwen/Qwen3-30B-A3B": (
+        "Qwen/Qwen3-30B-A3B-Base",
+        "Qwen/Qwen3-30B-A3B-Thinking-2507",
+        "Qwen/Qwen3-Coder-30B-A3B-Instruct",
+    ),
+    "Qwen/Qwen3-235B-A22B": ("Qwen/Qwen3-235B-A22B-Thinking-2507",),
+    "google/gemma-2b": ("google/gemma-1.1-2b-it", "google/codegemma-2b", "google/codegemma-1.1-2b"),
+    "google/gemma-7b": ("google/gemma-1.1-7b-it", "google/codegemma-7b", "google/codegemma-7b-it"),
+    "google/gemma-2-2b": ("google/gemma-2-2b-jpn-it", "google/shieldgemma-2b"),
+    "google/gemma-2-9b": ("google/shieldgemma-9b",),
+    "openai/gpt-oss-20b": ("openai/gpt-oss-safeguard-20b",),
+    "deepseek-ai/DeepSeek-V3": (
+        "deepseek-ai/DeepSeek-V3-0324",
+        "deepseek-ai/DeepSeek-R1-0528",
+        "deepseek-ai/DeepSeek-R1-Zero",
+        "deepseek-ai/DeepSeek-V3.1-Base",
+    ),
+}
