@@ -39,8 +39,10 @@ def test_a_precision_by_another_name(source: str, words: str, name: str, weights
         ("amp_fp16 quant=int4 (GPTQ)", "amp_fp16", 4, "gptq"),
         ("amp_bf16 quant=nf4 (bitsandbytes)", "amp_bf16", 4, "nf4"),
         ("amp_fp16 quant=int8 (bitsandbytes)", "amp_fp16", 8, "int8"),
-        ("bf16 base quant=int8-sdnq-hadamard", "bf16", 8, None),
-        ("bf16 base quant=fp8-torchao", "bf16", 8, None),
+        ("bf16 base quant=int8-sdnq-hadamard", "bf16", 8, "sdnq"),
+        ("bf16 quant=int8 (gptq)", "bf16", 8, "w8"),
+        ("bf16 base quant=fp8-torchao", "bf16", 8, "fp8"),
+        ("bf16 base quant=fp8wo-torchao", "bf16", 8, "w8"),
         ("bf16-true quant=bnb.nf4-dq", "bf16", 4, "nf4-dq"),
     ],
 )

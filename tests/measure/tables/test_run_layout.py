@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.measure.tables.run_layout import RunLayout, run_layout
+from epochcast.hardware.catalogue import find_device
+from epochcast.measure.tables.run_layout import RunLayout, check_copies, run_layout
 
 NODES = "n_nodes depends on system (8 GPU per node DGX; NVL72 for GB)"
 
@@ -78,3 +79,54 @@ def test_shards_of_everything_in_columns() -> None:
 def test_columns_that_are_not_the_gpus_are_refused() -> None:
     with pytest.raises(BadInput, match="DP=3 times TP=2 times PP=1 times CP=1 is not 8 GPUs"):
         layout("", gpus=8, dp=3, tp=2)
+
+
+def test_ranks_that_share_a_state_are_read_from_the_note() -> None:
+    cells = {"gpus": 16, "nodes": 2, "dp": 16, "global_batch": 16.0}
+    assert getattr(layout("zero1=8; packed", **cells, zero=1), "strategy", "") == "zero1:8"
+    assert getattr(layout("zero1=-1", **cells, zero=1), "strategy", "") == "dp16,zero1"
+    assert getattr(layout("sequence 4096; HSDP", **cells, zero=3), "strategy", "") == "zero3:8"
+    assert getattr(layout("sequence 4096; FSDP", **cells, zero=3), "strategy", "") == "zero3"
+
+
+def test_megatrons_distributed_optimizer_shards_its_state() -> None:
+    cells = {"gpus": 8, "dp": 8, "global_batch": 8.0}
+    assert getattr(layout("", **cells, optimizer="adam (distributed)"), "strategy", "") == "dp8,zero1"
+    assert getattr(layout("", **cells, optimizer="distributed shampoo"), "strategy", "") == "dp8"
+    assert getattr(layout("", **cells, optimizer="adam (distributed)", zero=0), "strategy", "") == "dp8"
+
+
+def test_nemo_exchanges_tensor_parallel_pieces_beside_products() -> None:
+    cells = {"gpus": 8, "dp": 2, "tp": 4, "zero": 1, "global_batch": 8.0}
+    assert getattr(layout("", **cells, framework="nemo megatron"), "strategy", "") == "dp2,tp4,overlap,zero1"
+    assert getattr(layout("", **cells, framework="megatron-lm"), "strategy", "") == "dp2,tp4,zero1"
+    assert getattr(layout("TP=4; PP=1", framework="nemo"), "strategy", "") == "dp8,tp4,overlap,zero1"
+
+
+def test_experts_that_are_spread_over_an_unknown_number_of_gpus_are_refused() -> None:
+    with pytest.raises(BadInput, match="over how many GPUs experts were spread"):
+        layout("kernels TE + DeepEP", dp=32, zero=3)
+
+
+def test_parameters_that_no_gpu_can_hold_say_that_the_layout_is_missing() -> None:
+    row = {"model": "llama2_70b", "gpus": 8}
+    with pytest.raises(BadInput, match=r"138 GB.*how the model was split"):
+        check_copies(row, "llama2_70b", "none", find_device("H100-SXM5-80GB"))
+    check_copies(row, "llama2_70b", "nf4", find_device("H100-SXM5-80GB"))
+    check_copies(row, "llama2_70b", "none", find_device("B200"))
+    check_copies({**row, "strategy": "fsdp"}, "llama2_70b", "none", find_device("H100-SXM5-80GB"))
+
+
+@pytest.mark.parametrize(
+    ("note", "cells", "strategy"),
+    [
+        ("low_level_zero", {"zero": 1}, "zero1"),
+        ("gemini", {"zero": 3}, "zero3"),
+        ("several GPUs = layers spread by device_map, not data-parallel", {}, "pp32"),
+        ("", {"zero": 3, "gpus": 1}, None),
+        ("", {"zero": 3, "strategy": "fsdp"}, None),
+    ],
+)
+def test_stages_and_spread_layers_need_no_degrees(note: str, cells: dict[str, Any], strategy: str | None) -> None:
+    found = layout(note, grad_accum=2, **cells)
+    assert (found and (found.strategy, found.accumulate)) == (strategy and (strategy, 2))

@@ -41,6 +41,10 @@ def test_every_link_named_here_is_in_the_catalogue() -> None:
         ("AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "ena_50g"),
         ("EC2 p2.8xlarge x k, 10 Gb/s Ethernet, TF parameter servers", "ethernet_10g"),
         ("NVSwitch (DGX A100)", "infiniband_hdr_x8"),
+        ("NVLink; 4 x 100 Gb/s RoCE", "infiniband_ndr"),
+        ("NVSwitch; InfiniBand NDR", None),  # a port of 400 Gbit/s, but not how many
+        ("800 Gb/s per node", "infiniband_xdr"),
+        ("2x Mellanox, 100Gb/s Ethernet", "ethernet_200g"),
         ("<NA> | net: <NA>", None),
         (None, None),
     ],

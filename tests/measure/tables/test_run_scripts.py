@@ -52,3 +52,8 @@ def test_frameworks_without_fused_attention_write_their_scores() -> None:
 def test_pretraining_scripts_gather_the_masked_tokens() -> None:
     sized = {"source": "dlperf", "task": "pretraining", "input_shape": "seq128", "optimizer": "adam"}
     assert run(**sized).reference == "bert_base_masked"
+
+
+def test_hugging_faces_vit_of_2024_writes_its_scores() -> None:
+    vit = run(source="vit_colossalai_t4", model="vit_base_patch16_224", input_shape="3x224x224", task=None)
+    assert (vit.job.attention, vit.job.optimizer, vit.job.update_style) == ("eager", "adam", "fused")

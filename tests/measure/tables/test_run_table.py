@@ -41,6 +41,33 @@ def test_step_seconds_count_before_a_rate() -> None:
     assert run(samples_per_second=1).step_seconds == 0.1
 
 
+@pytest.mark.parametrize("framework", ["Caffe (native)", "fbfft   (Torch)", "Nervana-neon-fp32", "CuDNN[R2] *"])
+def test_libraries_with_kernels_of_their_own_are_refused(framework: str) -> None:
+    assert reason(framework=framework) == f"resnet50: {framework} has kernels of its own, which are not forecast here"
+
+
+def test_a_step_that_waits_for_a_loader_is_refused_where_its_speed_is_not_said() -> None:
+    assert reason(source="algoperf", model="unet-fastmri").startswith("unet-fastmri: the loader decides")
+    assert run(model="unet-fastmri").reference == "unet_fastmri"
+
+
+@pytest.mark.parametrize(
+    ("model", "reference", "shape"),
+    [
+        ("efficientnet", "torchvision:efficientnet_v2_s", (3, 300, 300)),
+        ("faster_rcnn", "fasterrcnn_resnet50_fpn", (3, 800, 1200)),
+    ],
+)
+def test_flagperfs_names_are_those_of_its_scripts(model: str, reference: str, shape: tuple[int, ...]) -> None:
+    asked = run(source="flagperf", model=model)
+    assert (asked.reference, asked.input_shape) == (reference, shape)
+
+
+def test_caffe_is_refused_where_it_runs_without_cudnn() -> None:
+    assert "kernels of its own" in reason(framework="Caffe", source="soumith")
+    assert run(framework="Caffe").job.framework == "pytorch"
+
+
 def test_a_rate_of_tokens_counts_the_tokens_of_a_sample() -> None:
     """GNMT: 26 tokens on each side of a sentence."""
     asked = run(
@@ -357,13 +384,85 @@ def test_other_peoples_tables_are_read(data: Path, table: str, least: int) -> No
     assert len(runs) >= least
 
 
-def test_a_maximum_is_the_length_of_texts_where_nothing_else_is_said() -> None:
+def test_texts_of_unknown_mean_length_have_no_time() -> None:
+    cells = {
+        **ROW,
+        "model": "gpt2",
+        "input_shape": "seq<=256",
+        "batch_per_gpu": 4,
+        "quality": "caution: variable length",
+    }
+    _, (failure,) = read_runs([cells])
+    assert failure.reason == "gpt2: texts vary in length, and the row says only the longest"
+    (run,), _ = read_runs([{**cells, "peak_memory_bytes": 4e9}], with_memory=True)
+    assert not run.is_timed and run.memory is not None
+    (other,), _ = read_runs([{**cells, "input_shape": "seq<=256 (mean 90)"}])
+    assert other.is_timed
+
+
+def test_texts_of_which_only_the_maximum_is_said_are_spread_evenly_up_to_it() -> None:
     cells = {**ROW, "model": "gpt2", "input_shape": "seq<=256", "batch_per_gpu": 4}
     (run,), _ = read_runs([cells])
-    assert run.input_shape == (256,)
-    assert run.notes == ("only the maximum length of the texts is given: all are taken as that long",)
+    assert (run.input_shape, run.job.lengths) == ((256,), "mean=128,max=256,padded")
+    assert run.notes == ("only the maximum length of the texts is given: they are taken as spread evenly up to it",)
     (other,), _ = read_runs([{**cells, "sequence_length": 100}])
     assert (other.input_shape, other.notes) == ((100,), ())
+
+
+@pytest.mark.parametrize(
+    ("note", "mean"), [("dataset mean 90 tokens untruncated", 90), ("dataset mean 3234 tokens untruncated", 128)]
+)
+def test_a_mean_below_half_of_the_maximum_is_the_mean_of_texts(note: str, mean: int) -> None:
+    asked = run(model="gpt2", input_shape="seq<=256", batch_per_gpu=4, note=note)
+    assert asked.job.lengths == f"mean={mean},max=256,padded"
+
+
+@pytest.mark.parametrize(
+    ("cells", "version"),
+    [
+        ({}, "1.12"),
+        ({"framework_version": "1.10"}, "1.10"),
+        ({"note": "resisc45, torch 2.4; as printed"}, "2.4"),
+        ({"note": "torch 2.4 and torch 2.6"}, "1.12"),
+        ({"compiled": True}, "2.0"),
+        ({"device": "H100"}, "2.0"),
+        ({"device": "B200"}, "2.7"),
+        ({"device": "B200", "framework_version": "2.8"}, "2.8"),
+        ({"model": "gpt2", "method": "lora", "input_shape": "seq128"}, "2.0"),
+    ],
+)
+def test_a_row_without_a_version_ran_one_that_can_run_it(cells: dict[str, Any], version: str) -> None:
+    assert run(**cells).job.framework_version == version
+
+
+def test_a_peak_above_a_boards_memory_was_measured_on_a_larger_board_of_its_family() -> None:
+    names = [run(device="A100", peak_memory_gib=peak).device.memory_bytes // 10**9 for peak in (30, 69)]
+    assert names[0] < 45 and names[1] > 80
+
+
+def test_adapters_on_a_quantised_base_run_in_half_with_adamw_unless_said_otherwise() -> None:
+    cells = {"model": "gpt2", "method": "qlora", "input_shape": "seq128"}
+    old, new = run(**cells).job, run(**cells, device="A100").job
+    assert (old.precision, old.optimizer, new.precision) == ("amp_fp16", "adamw", "amp_bf16")
+
+
+def test_a_decoder_written_by_hand_is_updated_by_a_loop() -> None:
+    sizes = {"layers": 2, "hidden": 64, "heads": 4, "vocab": 100, "ffn": 256, "sequence_length": 16}
+    (own,), _ = read_runs([{**ROW, **sizes, "model": "cs336-small", "source": "cs336", "optimizer": "adamw"}])
+    assert own.job.update_style == "loop"
+
+
+@pytest.mark.parametrize(
+    ("note", "kind"),
+    [
+        ("12.23 GB allocated as printed", "allocated"),
+        ("peak = reserved max (mean 13.4 GiB)", "reserved"),
+        ("8.32 GB as printed", "not stated"),
+    ],
+)
+def test_a_note_may_say_which_memory_was_read(note: str, kind: str) -> None:
+    (asked,), _ = read_runs([{**ROW, "peak_memory_gib": 8.0, "note": note}], with_memory=True)
+    assert asked.memory is not None and asked.memory.kind == kind
 
 
 def test_a_rate_counts_the_samples_of_all_accumulated_passes() -> None:

@@ -77,7 +77,7 @@ def test_qlora_keeps_the_base_in_four_bits_and_adapts_every_linear_layer() -> No
             "nf4",
             ("a base quantised as int4-quanto is answered as 4 bits of bitsandbytes",),
         ),
-        (Quantisation(8, "fp8-torchao"), "none", ("a base quantised as fp8-torchao is answered as not quantised",)),
+        (Quantisation(8, "int8-other"), "none", ("a base quantised as int8-other is answered as not quantised",)),
     ],
 )
 def test_a_quantised_base_is_answered_as_the_nearest(

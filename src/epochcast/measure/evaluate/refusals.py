@@ -136,6 +136,8 @@ RULES: Mapping[type[errors.EpochcastError], RefusalRule] = {
         "a device that the profile is not of", "leave the profile out, or leave these rows out"
     ),
     row_errors.OtherTrainingData: RefusalRule("trained on other data than the row says"),
+    row_errors.LoaderBound: RefusalRule("steps that wait for a loader whose speed is not known"),
+    row_errors.OtherSoftware: RefusalRule("timed with software that cannot be forecast"),
 }
 """Rules by class of error."""
 _RULES_BY_NAME = {kind.__name__: rule for kind, rule in RULES.items()}

@@ -26,6 +26,11 @@ _FORMAT = re.compile(
 _SHORT: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _HALF = ("fp16", "bf16")
 _GROUPED = ("gptq", "awq")
+_OTHERS = {
+    "sdnq": "sdnq",
+    "fp8-torchao": "fp8",
+    **dict.fromkeys(("fp8wo", "int8wo", "quanto", "weight-only", "weight only", "eetq", "hqq"), "w8"),
+}
 _BITSANDBYTES = ("bnb", "bitsandbytes", "nf4", "qlora")
 
 
@@ -42,6 +47,9 @@ class Quantisation:
         words = self.words.casefold()
         if self.bits == FOUR and any(name in words for name in _GROUPED):
             return next(name for name in _GROUPED if name in words)
+        named = next((base for name, base in _OTHERS.items() if name in words), None)
+        if self.bits == EIGHT and (named or any(name in words for name in _GROUPED)):
+            return named or "w8"
         if not any(name in words for name in _BITSANDBYTES):
             return None
         if self.bits == EIGHT:

@@ -135,6 +135,14 @@ class OtherTrainingData(BadInput):
     """A network that was trained on other data than the row says."""
 
 
+class LoaderBound(BadInput):
+    """A step that waits for data, in a row that does not say how fast they come."""
+
+
+class OtherSoftware(BadInput):
+    """A step that was timed with other software than the row says, or with kernels that nobody here knows."""
+
+
 UNBUILT: Mapping[str, type[BadInput]] = {
     "no_builder": NoBuilder,
     "network_size": UnknownNetworkSize,
@@ -142,5 +150,6 @@ UNBUILT: Mapping[str, type[BadInput]] = {
     "image_size": UnknownImageSize,
     "batch_unit": UnknownBatchUnit,
     "sparse_gradients": SparseGradients,
+    "loader_bound": LoaderBound,
 }
 """Errors by the tables of `model_names.toml` that name networks which cannot be forecast."""

@@ -98,6 +98,12 @@ def is_trainer(kind: str, framework: str) -> bool:
     return any(name in framework.casefold() for name in row_names()["trainers"][kind])
 
 
+def has_own_kernels(source: str, framework: str) -> bool:
+    """Whether a library convolves by kernels that no cost model here knows."""
+    section, words = row_names()["own_kernels"], framework.casefold().strip()
+    return words in section.get(source, ()) or any(name in words for name in section["names"])
+
+
 def named_unit(words: str) -> str:
     """`samples`, `tokens`, `mel_frames` or `steps`: what a throughput counts."""
     word = _PER_GPU.sub("", words.strip().casefold())

@@ -12,13 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from epochcast.base.caching import remembered
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.quantised_base import BASES
 from epochcast.errors import InvalidLayout
+from epochcast.hardware.device import Device
 from epochcast.measure.tables.cells import count, number, text
 from epochcast.measure.tables.row_names import framework_strategy, is_trainer
 
 _COLUMNS = ("dp", "tp", "pp", "cp", "ep", "vp")
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
+_DISPATCHED = re.compile(r"\bDeepEP\b")
+_DISTRIBUTED = re.compile(r"\(distributed\)|distributed optimizer")
+_HALF_BYTES = 2.0
+_ZERO_GROUP, _HYBRID = re.compile(r"\bzero1=(\d+)"), re.compile(r"\bHSDP\b")
 # Rows without nodes have the note "8 GPU per node DGX; NVL72 for GB"; of a rack of 72 GPUs 64 are used.
+_DEVICE_MAP = "layers spread by device_map"
 _NODES_NOTE = "NVL72 for GB"
 _RACK_GPUS, _NODE_GPUS = 64, 8
 
@@ -35,22 +44,35 @@ class RunLayout:
 def run_layout(row: Mapping[str, Any]) -> RunLayout | None:
     """The layout in a row's columns or in its note; None where there is none."""
     gpus, note = count(row, "gpus") or 1, text(row, "note")
-    degrees = {name.upper(): count(row, name) for name in _COLUMNS}
-    if any(degrees.values()):
-        column_degrees = {name: degree for name, degree in degrees.items() if degree}
+    column_degrees = _column_degrees(row)
+    if column_degrees:
+        _check_experts(row)
         data = _data_ranks(row, column_degrees, gpus)
         rounds = _micro_batches(row, data)
         return RunLayout(_column_strategy(row, column_degrees, data, rounds), rounds, None)
-    degrees_in_note = {name: int(degree) for name, degree in _DEGREE.findall(note)}
+    degrees_in_note = _note_degrees(row)
     if not degrees_in_note:
         _check_split(row, gpus)
-        return None
+        return _without_degrees(row, gpus)
     data = _data_ranks(row, degrees_in_note, gpus)
     return RunLayout(
-        _strategy(degrees_in_note, data),
+        _strategy(row, degrees_in_note, data),
         _micro_batches(row, data),
         _nodes(gpus, text(row, "device")) if _NODES_NOTE in note else None,
     )
+
+
+def tensor_ranks(row: Mapping[str, Any]) -> int:
+    """How many ranks share a matrix product, by the columns or the note."""
+    return (_column_degrees(row) or _note_degrees(row)).get("TP", 1)
+
+
+def _column_degrees(row: Mapping[str, Any]) -> dict[str, int]:
+    return {name.upper(): degree for name in _COLUMNS if (degree := count(row, name))}
+
+
+def _note_degrees(row: Mapping[str, Any]) -> dict[str, int]:
+    return {name: int(degree) for name, degree in _DEGREE.findall(text(row, "note"))}
 
 
 def _data_ranks(row: Mapping[str, Any], degrees: Mapping[str, int], gpus: int) -> int:
@@ -72,18 +94,77 @@ def _check_split(row: Mapping[str, Any], gpus: int) -> None:
         raise InvalidLayout(f"{row.get('model')}: the row does not say how its model was split (dp, tp, pp)")
 
 
+def check_copies(row: Mapping[str, Any], reference: str, quantize: str, device: Device) -> None:
+    """Refuse a row without a layout whose GPUs cannot each hold a copy of the parameters: it was split, and what
+    decides its time is how.
+    """
+    if (
+        (count(row, "gpus") or 1) == 1
+        or text(row, "strategy")
+        or framework_strategy(text(row, "framework")) is not None
+    ):
+        return
+    bytes_of_one = BASES[quantize].bits / 8 if quantize in BASES else _HALF_BYTES
+    copy_bytes = bytes_of_one * (number(row, "parameters") or _parameters(reference))
+    if copy_bytes > device.memory_bytes:
+        raise InvalidLayout(
+            f"{row.get('model')}: its parameters take {copy_bytes / 1e9:.0f} GB, a {device.name} has "
+            f"{device.memory_bytes / 1e9:.0f} GB, and the row does not say how the model was split (dp, tp, pp, zero)"
+        )
+
+
+@remembered(64)
+def _parameters(reference: str) -> int:
+    return find_model(reference).graph(1).parameter_count
+
+
+def _without_degrees(row: Mapping[str, Any], gpus: int) -> RunLayout | None:
+    """ZeRO's stage where a row has no degrees: all its GPUs share. Layers that `device_map` spread (transformers) are
+    the stages of a pipeline.
+    """
+    stage, accumulate = int(number(row, "zero") or 0), count(row, "grad_accum") or 1
+    if gpus == 1 or text(row, "strategy"):
+        return None
+    if _DEVICE_MAP in text(row, "note"):
+        return RunLayout(f"pp{gpus}", accumulate, None)
+    return RunLayout(f"zero{stage}", accumulate, None) if stage else None
+
+
 def _column_strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: int, rounds: int) -> str:
     """The product by our name; ZeRO's stages 2 and 3 go with data parallel ranks alone."""
-    stage = int(number(row, "zero") or 0)
+    stage = _zero_stage(row)
     split = {name: degrees[name] for name in ("TP", "PP", "CP", "EP") if degrees.get(name, 1) > 1}
     if stage > 1 and split:
         raise InvalidLayout(f"ZeRO {stage} beside {', '.join(split)} is not modelled")
-    if stage > 1:
-        return f"zero{stage}"
+    neighbours = _neighbours(row, data)
+    if stage and not split and (stage > 1 or neighbours):
+        return f"zero{stage}{neighbours}"
     parts = [f"dp{data}", *(f"{name.casefold()}{degree}" for name, degree in split.items())]
     if "PP" in split:
         parts += _stages(row, degrees, rounds)
-    return ",".join([*parts, *(["zero1"] if stage else [])])
+    return ",".join([*parts, *_overlap(row, split), *(["zero1"] if stage else [])])
+
+
+def _neighbours(row: Mapping[str, Any], data: int) -> str:
+    """The ranks that share what ZeRO shards, where the note has fewer than all: "zero1=8" of InternEvo; "HSDP" is
+    FSDP inside nodes.
+    """
+    note, nodes = text(row, "note"), count(row, "nodes") or 1
+    stated = _ZERO_GROUP.search(note)
+    ranks = int(stated[1]) if stated else data // nodes if _HYBRID.search(note) else data
+    return f":{ranks}" if 1 < ranks < data else ""
+
+
+def _check_experts(row: Mapping[str, Any]) -> None:
+    """Tokens that travel to experts (DeepEP) say that experts were spread, not over how many GPUs."""
+    if _DISPATCHED.search(text(row, "note")) and count(row, "ep") is None:
+        raise InvalidLayout(f"{row.get('model')}: the row does not say over how many GPUs experts were spread (ep)")
+
+
+def _zero_stage(row: Mapping[str, Any]) -> int:
+    """As the column says; Megatron's distributed optimizer shards its state: "adam (distributed)"."""
+    stated = number(row, "zero")
+    return int(_DISTRIBUTED.search(text(row, "optimizer").casefold()) is not None) if stated is None else int(stated)
 
 
 def _stages(row: Mapping[str, Any], degrees: Mapping[str, int], rounds: int) -> list[str]:
@@ -99,14 +180,19 @@ def _stages(row: Mapping[str, Any], degrees: Mapping[str, int], rounds: int) -> 
     return [*parts, *(["even"] if is_trainer("even_stages", words) else [])]
 
 
-def _strategy(degrees: Mapping[str, int], data: int) -> str:
+def _overlap(row: Mapping[str, Any], split: Mapping[str, int]) -> list[str]:
+    """NeMo's layouts for speed exchange beside products (ub_tp_comm_overlap)."""
+    return ["overlap"] if "TP" in split and is_trainer("tensor_overlap", text(row, "framework")) else []
+
+
+def _strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: int) -> str:
     split = {name: degrees[name] for name in ("TP", "PP", "CP", "EP") if degrees.get(name, 1) > 1}
     if degrees.get("FSDP", 0) > 1 and not split:
         return "fsdp"
     parts = [f"dp{data}", *(f"{name.casefold()}{degree}" for name, degree in split.items())]
     if "PP" in split and degrees.get("VP", 1) > 1:
         parts.append(f"vp{degrees['VP']}")
-    return ",".join([*parts, "zero1"])
+    return ",".join([*parts, *_overlap(row, split), "zero1"])
 
 
 def _micro_batches(row: Mapping[str, Any], data: int) -> int:

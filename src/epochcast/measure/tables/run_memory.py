@@ -5,6 +5,7 @@ a row that does not say is compared with what the allocator reserves, which is b
 says "failed" is a run that ran out of memory.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ UNSTATED = "not stated"
 """The kind of a peak whose row does not say what was read."""
 _COLUMNS: Mapping[str, int] = {"peak_memory_bytes": 1, "peak_memory_mib": 2**20, "peak_memory_gib": 2**30}
 """Columns that have a peak, and their unit in bytes."""
+_NOTED_KIND = re.compile(r"\bg(?:i?b) (allocated|reserved)\b|\bpeak = (allocated|reserved) max\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,15 @@ def measured_memory(row: Row) -> MeasuredMemory | None:
     peak_bytes = peaks[0] if peaks else 0.0
     if peak_bytes <= 0:  # tables write 0 for "not measured"
         return None
-    return MeasuredMemory(peak_bytes, listed("memory_kind", text(row, "memory_kind")) or UNSTATED)
+    return MeasuredMemory(peak_bytes, listed("memory_kind", text(row, "memory_kind")) or _noted_kind(row))
+
+
+def _noted_kind(row: Row) -> str:
+    """What a note says behind the number: "12.23 GB allocated as printed", "peak = reserved max"."""
+    if text(row, "memory_kind"):
+        return UNSTATED
+    match = _NOTED_KIND.search(text(row, "note").casefold())
+    return next(filter(None, match.groups())) if match else UNSTATED
 
 
 def ran_out_of_memory(row: Row) -> bool:

@@ -28,6 +28,7 @@ from epochcast.errors import BadInput
 from epochcast.measure.tables import cells
 from epochcast.measure.tables.cells import Row, count, number, text
 from epochcast.measure.tables.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
+from epochcast.measure.tables.face_rows import face_reference
 from epochcast.measure.tables.model_lookup import by_squeezed, reference_of, squeezed
 from epochcast.measure.tables.row_errors import (
     UNBUILT,
@@ -37,7 +38,6 @@ from epochcast.measure.tables.row_errors import (
     UnknownSampleLength,
 )
 from epochcast.measure.tables.row_names import is_per_gpu, is_trainer, named_task, named_unit, row_names
-from epochcast.predict.forecast.lengths import BUCKETED, PADDED
 from epochcast.units import parse_shape, parse_uneven
 
 Shape = tuple[int, ...]
@@ -89,6 +89,9 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
         return NamedNetwork(
             detector.reference, detector.mean_shape, batch_units=units, largest_shape=detector.largest_shape
         )
+    face = face_reference(model, text(row, "note"), count(row, "gpus") or 1)
+    if face is not None:
+        return NamedNetwork(face, size)
     if size is None and source in names["needs_input"] and model not in entries:
         raise UnknownSampleLength(f"{model}: the row does not say how many tokens a sample has")
     if model not in ZOO and count(row, "layers") and count(row, "hidden") and not _is_hugging_face(row, model):
@@ -100,14 +103,25 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
         is_sized = ModelReference.of(reference).prefix == SIZES
         return NamedNetwork(reference, size, _length(size), is_sized=is_sized)
     if isinstance(entry, str):
-        return NamedNetwork(entry, size, _length(size))
+        return NamedNetwork(_as_run(entry, row), size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
+
+
+def _as_run(reference: str, row: Row) -> str:
+    """Experts in Hugging Face's own modules are products in a loop, unless the row names a library of kernels."""
+    is_mixture = reference.startswith(f"{SIZES}:") and "experts=" in reference
+    is_grouped = is_trainer("grouped_experts", text(row, "note"))
+    return f"{reference},loop=1" if is_mixture and not is_grouped and _is_transformers(row) else reference
+
+
+def _is_transformers(row: Row) -> bool:
+    return is_trainer("hugging_face", text(row, "framework"))
 
 
 def _is_hugging_face(row: Row, model: str) -> bool:
     """Whether the row runs Hugging Face's own module of a model that is known by name."""
     is_known = reference_of(model) in ZOO or is_hub_id(model)
-    return is_known and is_trainer("hugging_face", text(row, "framework"))
+    return is_known and _is_transformers(row)
 
 
 def _entry(model: str) -> Any:
@@ -156,7 +170,8 @@ def _from_entry(
         size = None  # the list knows more than a maximum
     if size and "latent" in entry:
         size = _latent(size, int(entry["latent"]))
-    shape = size or _default_size(entry, task, model, batch_per_gpu)
+    of_version = entry.get("input_of_version", {}).get(text(row, "framework_version"))
+    shape = size or (tuple(of_version) if of_version else _default_size(entry, task, model, batch_per_gpu))
     reference = str(entry["model"] if size else entry.get("unshaped", entry["model"]))
     reference = str(entry.get("heads", {}).get(task, reference))
     tokens = entry.get("tokens") or _length(shape)
@@ -213,18 +228,6 @@ def longest_sample(row: Row) -> int | None:
     match = re.match(r"(?:seq ?<= ?|max )(\d+)\b", words)
     is_only = match is not None and read_size(words) is None and count(row, "sequence_length") is None
     return int(match[1]) if match is not None and is_only else None
-
-
-def length_distribution(row: Row) -> str | None:
-    """Mean and maximum of texts as a job takes them, from "seq<=768 (mean 210)" or "mean 210, max 768"; None where a
-    row does not have both.
-    """
-    words = text(row, "input_shape").casefold()
-    mean, most = re.search(r"\bmean (\d+)\b", words), re.search(r"(?:seq ?<= ?|\bmax )(\d+)\b", words)
-    if mean is None or most is None or int(mean[1]) > int(most[1]):
-        return None
-    way = BUCKETED if "bucketed by length" in text(row, "note").casefold() else PADDED
-    return f"mean={mean[1]},max={most[1]},{way}"
 
 
 def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:

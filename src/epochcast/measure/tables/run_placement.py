@@ -1,9 +1,11 @@
 """The placement of a measured run: its strategy and links, read from the table's framework and interconnect.
 
 `interconnect` is free text: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0
-| net: 2x ConnectX-6 IB HDR 200Gb/Sec". Before "net:" or "intra" is the link between the GPUs of a node, after it the
-link between nodes. What cannot be read is None: then the device's own link is used, or between nodes the network that
-machines of the device are sold with.
+| net: 2x ConnectX-6 IB HDR 200Gb/Sec", "NVLink; 4 x 100 Gb/s RoCE". Before "net:" or "intra" is the link between the
+GPUs of a node, after it the link between nodes. A standard without a number of ports ("NVSwitch; InfiniBand NDR") says
+what a port is, not how many a node has: nodes have as many as machines of the device are sold with.
+What cannot be read is None: then the device's own link is used, or between nodes the network that machines of the
+device are sold with.
 """
 
 import re
@@ -41,8 +43,13 @@ MACHINES: tuple[tuple[str, str], ...] = (
 _PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
 _RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
 _COUNT = re.compile(r"(\d+) ?x ")
+_RDMA = ("infiniband", "rdma", "roce", " ib ", *_PORTS)
+# Between nodes of GPUs no TCP stack carries so much: 8 cores copy about 100 Gbit/s.
+_TCP_GIGABITS_PER_SECOND = 200.0
 # What `run_layout` writes: data parallel ranks first, then other degrees or zero1.
-_PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,even)?(,zero1)?")
+_PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,even)?(,overlap)?(,zero1)?")
+
+_GROUPED = re.compile(r"(?:zero[123]|fsdp):\d+")
 
 
 def run_placement(run: MeasuredRun, gpus: int | None = None) -> Placement:
@@ -83,7 +90,7 @@ def strategy_of(run: MeasuredRun) -> str:
 
 def _written_strategy(words: str) -> str:
     """By our name: a product as it is, dp4 alone as ddp, pp4_1 (one micro-batch) as pp4, others by their alias."""
-    if _PRODUCT.fullmatch(words) and "," in words:
+    if (_PRODUCT.fullmatch(words) and "," in words) or _GROUPED.fullmatch(words):
         return words
     split = re.fullmatch(r"((?:tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", words)
     if split:
@@ -115,9 +122,12 @@ def outer_link(text: str | None) -> str | None:
             return link
     network = lower_text.partition("net:")[2] or lower_text.partition(" intra,")[2] or lower_text
     compute = network.partition("compute:")[2] or network
-    rates = [_gigabits_per_second(part, network) for part in re.split(r",| \+ ", compute)]
-    fastest = max(rates, default=0.0)
-    is_rdma = any(name in network for name in ("infiniband", " ib ", *_PORTS))
+    parts = re.split(r"[,;]| \+ ", compute)
+    if all(_RATE.search(part) is None and _COUNT.match(part.strip()) is None for part in parts):
+        return None
+    fastest = max(_gigabits_per_second(part, network) for part in parts)
+    is_unnamed = "ethernet" not in network and "tcp" not in network
+    is_rdma = any(name in network for name in _RDMA) or (is_unnamed and fastest >= _TCP_GIGABITS_PER_SECOND)
     return nearest_link(fastest * 1e9 / 8, "rdma" if is_rdma else "tcp") if fastest else None
 
 

@@ -7,6 +7,7 @@ Rows whose `quality` is doubtful are left out unless asked for.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Any
@@ -17,25 +18,34 @@ from epochcast.describe.graph.compilers import EAGER
 from epochcast.describe.graph.precision import PRECISIONS
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import CodeNotAllowed, EpochcastError
-from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.catalogue import family, find_device
 from epochcast.hardware.device import Device
 from epochcast.measure.tables.cells import Row, count, flag, needed, number, text
+from epochcast.measure.tables.detector_rows import TIMED_EARLIER
 from epochcast.measure.tables.precision_words import NamedPrecision, named_precision
-from epochcast.measure.tables.row_errors import DoubtfulRow, FailedRow, LessThanOneSample, MissingCell
+from epochcast.measure.tables.row_errors import (
+    DoubtfulRow,
+    FailedRow,
+    LessThanOneSample,
+    MissingCell,
+    OtherSoftware,
+    UnknownSampleLength,
+)
 from epochcast.measure.tables.row_names import (
     NamedOptimizer,
+    has_own_kernels,
     is_good,
     is_trainer,
     named_framework,
     named_optimizer,
 )
-from epochcast.measure.tables.run_layout import RunLayout, run_layout
+from epochcast.measure.tables.run_layout import RunLayout, check_copies, run_layout
+from epochcast.measure.tables.run_lengths import length_distribution, says_lengths
 from epochcast.measure.tables.run_memory import MeasuredMemory, measured_memory
 from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
     family_of,
-    length_distribution,
     longest_sample,
     model_names,
     named_network,
@@ -44,8 +54,9 @@ from epochcast.measure.tables.run_network import (
 )
 from epochcast.measure.tables.run_options import SUBMISSION, compiler_notes, run_options
 from epochcast.measure.tables.run_scripts import RunScript, run_script
+from epochcast.measure.tables.run_submissions import SubmittedTexts, submitted_texts
 from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
-from epochcast.measure.tables.run_versions import Version, framework_version
+from epochcast.measure.tables.run_versions import Version, framework_version, least_version, noted_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.framework import setting_of
 from epochcast.predict.forecast.job import Job
@@ -56,10 +67,12 @@ REFUSED = "_refused"
 """The column in which a row of another kind of table has the error that keeps it from being a run."""
 REAL = "real"
 """How `data` begins where samples are read and decoded."""
+# The quality of rows whose texts are neither padded nor packed to one length.
+_VARIABLE = "variable length"
 # PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
-# Where the version is unknown: the last 1.x, which most tables used.
-_USUAL_VERSION = "1.12"
+# A decoder whose formulas are written out one by one has an optimizer of its own, too (`zoo/handwritten.py`).
+_HANDWRITTEN = "style=handwritten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,13 @@ def _device(row: Row, source: str, own_device: Device | None) -> Device:
         raise MissingCell("device")
     if own_device is not None and own_device.sheet and plain(name) in (plain(own_device.name), plain(own_device.sheet)):
         return own_device
-    return find_device(name, number(row, "device_memory_bytes"), source or None)
+    stated, memory = number(row, "device_memory_bytes"), measured_memory(row)
+    device = find_device(name, stated, source or None)
+    peak_bytes = (memory and memory.peak_bytes) or 0.0
+    if stated is None and peak_bytes > device.memory_bytes:  # of a family, the board that the peak was measured on
+        larger = [each for each in family(name) if each.memory_bytes >= peak_bytes]
+        return min(larger, key=lambda each: each.memory_bytes, default=device)
+    return device
 
 
 def _run(
@@ -159,9 +178,8 @@ def _run(
     source, model = text(row, "source"), text(row, "model")
     if not model:
         raise MissingCell("model")
-    is_timed = number(row, "step_seconds") is not None or number(row, "samples_per_second") is not None
-    if needs_time and not is_timed:
-        raise MissingCell("step_seconds", "samples_per_second")
+    if needs_time:
+        _check_time(row, source, model)
     gpus, layout = count(row, "gpus") or 1, run_layout(row)
     batch_per_gpu = _batch_per_gpu(row, gpus, layout)
     network = bare_network(model) if with_bare else None
@@ -169,23 +187,16 @@ def _run(
     if not allow_code and ModelReference.of(network.reference).is_code:
         raise CodeNotAllowed(network.reference)
     batch = _batch(row, batch_per_gpu / network.batch_units)
-    seconds = step_seconds(row, batch * gpus, network) if is_timed else nan
+    seconds = _seconds(row, batch * gpus, network, needs_time=needs_time)
     device = _device(row, source, own_device)
     script = run_script(source, _framework(row), network.reference)
-    precision = _precision(row, device, script)
-    optimizer, notes = _optimizer(row, precision, script), []
-    if optimizer.note:
-        notes.append(optimizer.note)
-    if text(row, "framework") and named_framework(text(row, "framework")) is None:
-        notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
-    longest = longest_sample(row)
-    if longest is not None and network.input_shape == (longest,):
-        notes.append("only the maximum length of the texts is given: all are taken as that long")
-    if text(row, "data").casefold().startswith(REAL):
-        notes.append("real data without the loader's speed: waiting for data is not in the forecast")
+    submitted = submitted_texts(row, device) if _is_of_texts(network) else None
+    precision = _precision(row, device, script) if submitted is None else NamedPrecision(submitted.precision)
     tuning = run_tuning(row, network, precision.quantisation)
-    notes += [*tuning.notes, *compiler_notes(row)]
+    optimizer = _optimizer(row, precision, script, submitted, tuning)
     job = _job(row, network, device, batch, optimizer, layout, precision, tuning)
+    if layout is None and _is_of_texts(network):
+        check_copies(row, network.reference, job.quantize, device)
     if script is not None and job.attention == "flash":
         job = replace(job, attention=script.attention)
     return MeasuredRun(
@@ -199,7 +210,7 @@ def _run(
         gpus,
         count(row, "nodes") or (layout and layout.nodes) or 1,
         text(row, "interconnect") or None,
-        layout.strategy if layout else text(row, "strategy") or None,
+        layout.strategy if layout else text(row, "strategy") or (submitted.strategy if submitted else None),
         seconds,
         family_of(model),
         text(row, "system"),
@@ -208,8 +219,53 @@ def _run(
         number(row, "parameters") or network.parameters,
         job.compile != EAGER,
         largest_shape=network.largest_shape,
-        notes=tuple(notes),
+        notes=(*_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row)),
     )
+
+
+def _check_time(row: Row, source: str, model: str) -> None:
+    """A row that is asked for its time has one, of software whose kernels are known."""
+    if not _has_time(row):
+        raise MissingCell("step_seconds", "samples_per_second")
+    if has_own_kernels(source, text(row, "framework")):
+        raise OtherSoftware(f"{model}: {text(row, 'framework')} has kernels of its own, which are not forecast here")
+    reason = TIMED_EARLIER.get((source, text(row, "framework_version")))
+    if reason is not None:
+        raise OtherSoftware(f"{model}: {reason}")
+
+
+def _notes(row: Row, network: NamedNetwork, optimizer: NamedOptimizer) -> Iterator[str]:
+    """What is assumed of a row."""
+    if optimizer.note:
+        yield optimizer.note
+    if text(row, "framework") and named_framework(text(row, "framework")) is None:
+        yield f"the framework {text(row, 'framework')} is not known and answered as pytorch"
+    if _is_longest(row, network):
+        yield "only the maximum length of the texts is given: they are taken as spread evenly up to it"
+    if text(row, "data").casefold().startswith(REAL):
+        yield "real data without the loader's speed: waiting for data is not in the forecast"
+
+
+def _has_time(row: Row) -> bool:
+    return number(row, "step_seconds") is not None or number(row, "samples_per_second") is not None
+
+
+def _seconds(row: Row, samples: float, network: NamedNetwork, *, needs_time: bool) -> float:
+    """The step's; NaN where the row has no time, or not the mean length of texts that differ, on which it depends."""
+    if not _has_time(row):
+        return nan
+    is_varied = _VARIABLE in text(row, "quality").casefold()
+    if not (is_varied and _is_longest(row, network)):
+        return step_seconds(row, samples, network)
+    if needs_time:
+        raise UnknownSampleLength(f"{row.get('model')}: texts vary in length, and the row says only the longest")
+    return nan
+
+
+def _is_longest(row: Row, network: NamedNetwork) -> bool:
+    """Whether the row says no more of its samples than the length of the longest."""
+    longest = longest_sample(row)
+    return longest is not None and network.input_shape == (longest,) and not says_lengths(row)
 
 
 def _batch_per_gpu(row: Row, gpus: int, layout: RunLayout | None) -> float:
@@ -245,9 +301,14 @@ def _job(
     source = text(row, "source")
     framework = _framework(row)
     version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
+    version = version or (noted_version(text(row, "note")) if framework == "pytorch" else None)
     attention, update_style = _eras(row, version, optimizer)
-    is_of_texts = network.input_shape is not None and len(network.input_shape) == 1
-    lengths = length_distribution(row) if is_of_texts else None
+    lengths = length_distribution(row) if _is_of_texts(network) else None
+    if _HANDWRITTEN in network.reference:
+        update_style = "loop"
+    options = run_options(row, framework)
+    features = [name for name, is_used in _features(options, tuning) if is_used]
+    ran_version = version or least_version(device.generation, features)
     mode = text(row, "mode") or "training"
     if mode == "training" and optimizer.name == "none":
         mode = "forward_backward"
@@ -268,10 +329,19 @@ def _job(
         with_loss=source != "neusight",
         uneven=network.uneven or uneven_of(text(row, "input_shape")),
         framework=framework,
-        framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
-        **run_options(row, framework),
+        framework_version=f"{ran_version[0]}.{ran_version[1]}",
+        **options,
         **tuning.options,
     )
+
+
+def _is_of_texts(network: NamedNetwork) -> bool:
+    return network.input_shape is not None and len(network.input_shape) == 1
+
+
+def _features(options: Mapping[str, Any], tuning: RunTuning) -> tuple[tuple[str, bool], ...]:
+    """What a job uses of newer software, by its name in `least_version`."""
+    return ("compile", options["compile"] not in (EAGER, "xla", "vendor")), ("adapters", bool(tuning.options))
 
 
 def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[str, str]:
@@ -292,18 +362,28 @@ def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple
 
 def _precision(row: Row, device: Device, script: RunScript | None) -> NamedPrecision:
     """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
-    words = text(row, "precision") or "fp32"
+    words = text(row, "precision") or _usual_precision(row, device)
     if script is not None and words == "amp_fp16":
         words = script.half_precision
     if words == SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return NamedPrecision("amp_fp16" if is_half else "amp_bf16")
     precision = named_precision(text(row, "source"), words)
+    if precision.quantisation is not None and is_trainer("half_beside_quantised", text(row, "note")):
+        half = precision.name.removeprefix("amp_")
+        precision = replace(precision, name=half, weights=half)
     if is_trainer("master_weights", text(row, "framework")):
         precision = replace(precision, name=_mastered(precision.name, text(row, "framework")), weights=None)
     if precision.name == "tf32" and "tf32" not in device.peak_flops_per_second:
         return replace(precision, name="fp32")  # where the device has no such cores, the framework's tf32 is plain fp32
     return precision
+
+
+def _usual_precision(row: Row, device: Device) -> str:
+    """Of a row without one: a quantised base computes in half, everything else in fp32."""
+    if "qlora" not in text(row, "method").casefold():
+        return "fp32"
+    return "bf16" if "bf16" in device.peak_flops_per_second else "fp16"
 
 
 def _mastered(name: str, framework: str) -> str:
@@ -325,12 +405,15 @@ def _channels_last(row: Row, device: Device, precision: str) -> bool:
     return is_submitted or turns_channels_last(_framework(row), precision, device)
 
 
-def _optimizer(row: Row, precision: NamedPrecision, script: RunScript | None) -> NamedOptimizer:
+def _optimizer(
+    row: Row, precision: NamedPrecision, script: RunScript | None, submitted: SubmittedTexts | None, tuning: RunTuning
+) -> NamedOptimizer:
     source, words = text(row, "source"), text(row, "optimizer")
     if script is not None and words != "none":
         return script.full_optimizer if precision.weights is None else script.optimizer
-    if not words:
-        return NamedOptimizer("momentum")
+    if not words:  # trainers of adapters default to AdamW (transformers, TrainingArguments.optim)
+        usual = "adamw" if tuning.options else "momentum"
+        return NamedOptimizer(submitted.optimizer if submitted else usual)
     if source in model_names()["momentum_sources"] and words == "sgd":
         return NamedOptimizer("momentum")
     return named_optimizer(words)

@@ -23,7 +23,8 @@ from typing import Any
 
 from epochcast.base.caching import remembered
 from epochcast.describe.capture.resolve import find_model
-from epochcast.describe.graph.lora import ALL_LINEAR, DEFAULT_TARGETS, linear_names
+from epochcast.describe.graph.adapters import ALL_LINEAR, DEFAULT_TARGETS
+from epochcast.describe.graph.lora import linear_names
 from epochcast.describe.graph.quantised_base import FOUR, NOT_QUANTISED
 from epochcast.measure.tables.cells import Row, count, text
 from epochcast.measure.tables.precision_words import Quantisation
@@ -38,7 +39,7 @@ _FLOPS = re.compile(r"Model TFLOP / sec / GPU=(\d+(?:\.\d+)?)")
 _TOKENS = re.compile(r"tokens/s/GPU=(\d+(?:\.\d+)?)")
 _ADAPTER = re.compile(r"\bq?lora|(?<![a-z])(?:lora|lokr|loha|dora)(?![a-z])|peft_finetuning|with adapter|qlora")
 _OTHER_ADAPTER = re.compile(r"peft_finetuning (\w+)|with (adapter)\b|\b(lokr|loha|dora)\b", re.IGNORECASE)
-_RANK = re.compile(r"\b(?:lora_rank|lora_r|rank|r|dim)\s*[= ]\s*(\d+)(?:\.0)?\b")
+_RANK = re.compile(r"\b(?:lora_rank|lora_r|rank|r|dim)\s*[= ]\s*(\d+)(?:\.0)?\b", re.IGNORECASE)
 _TARGETS = re.compile(r"\btarget(?:s|_modules)?[ =]\s*(\[[^\]]*\]|[^;,]+)")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _ATTENTION = ("qkv", "qkv_proj", "query_key_value", "c_attn")
@@ -80,6 +81,8 @@ def run_tuning(row: Row, network: NamedNetwork, quantisation: Quantisation | Non
     if rank is None:
         rank = int(usual.get("rank", RANK))
         notes.append(f"the rank of LoRA is not given: {rank} is assumed")
+    if not targets and "targets" in usual:
+        targets = _present(usual["targets"], linear)
     if not targets:
         is_packed = quantisation is not None and quantisation.bits == FOUR and not usual
         targets = (ALL_LINEAR,) if is_packed else _usual_targets(linear)

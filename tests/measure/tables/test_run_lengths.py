@@ -1,0 +1,25 @@
+import pytest
+
+from epochcast.measure.tables.run_lengths import length_distribution
+
+
+@pytest.mark.parametrize(
+    ("row", "lengths"),
+    [
+        ({"input_shape": "seq<=768 (mean 210)"}, "mean=210,max=768,padded"),
+        ({"input_shape": "mean 210, max 768", "note": "bucketed by length"}, "mean=210,max=768,bucketed"),
+        ({"input_shape": "max 512", "note": "texts of 900±700 tokens"}, "mean=900,std=700,max=512,cut,padded"),
+        (
+            {"input_shape": "max 512", "note": "texts of 900±700 tokens", "framework": "transformers+peft (swift)"},
+            "mean=900,std=700,max=512,dropped,padded",
+        ),
+        (
+            {"input_shape": "seq<=2048", "source": "ms_swift", "framework": "pytorch+transformers+swift"},
+            "mean=3234,std=2548,max=2048,dropped,padded",
+        ),
+        ({"input_shape": "seq<=2048"}, "mean=1024,max=2048,padded"),
+        ({"input_shape": "512"}, None),
+    ],
+)
+def test_lengths_of_a_row(row: dict[str, object], lengths: str | None) -> None:
+    assert length_distribution(row) == lengths
