@@ -125,6 +125,7 @@ def forecast_table(table: str, most: int) -> Iterator[tuple[MeasuredRun, Mapping
         for forecast in forecast_group(group, find_cost_model("analytic"))[0]:
             if forecast.memory is not None:
                 run = by_row[forecast.row_index]
+                run = replace(run, source=table) if table == "user_runs" else run
                 yield run, rows[run.row_index], forecast.memory
 
 
@@ -152,7 +153,7 @@ def _rows(table: str, most: int) -> Iterator[dict[str, Any]]:
         source = table if table == "user_runs" else str(row["source"])
         counts[source] = counts.get(source, 0) + 1
         if counts[source] <= most:
-            yield {**row, "source": source} if table == "user_runs" else row
+            yield row
 
 
 def is_clear(run: MeasuredRun) -> bool:

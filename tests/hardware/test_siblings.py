@@ -46,11 +46,10 @@ def test_nothing_is_out_of_order_afterwards(values: tuple[float, ...], weights: 
 
 
 def test_what_nobody_measured_on_a_sibling_does_not_move_what_was() -> None:
-    """Of an RX 6800 XT only convolutions were timed, under no framework: PyTorch's factor there is unknown, not 1."""
-    name = "RX 6800"
-    assert not sustained(find_device("RX 6800 XT")).launch_seconds
-    own = sustained(find_device(name)).generation_factors["pytorch_1"]
-    assert own == pytest.approx(_table()[name].generation_factors["pytorch_1"], rel=0.01)
+    """No sibling of an RX 5700 was timed under PyTorch 1: their factor there is unknown, not 1."""
+    measured = _table()["RX 5700"].generation_factors["pytorch_1"]
+    assert measured > 1.3
+    assert sustained(find_device("RX 5700")).generation_factors["pytorch_1"] == pytest.approx(measured, rel=0.01)
     assert not _table()["RX 6800 XT"].generation_factors
 
 

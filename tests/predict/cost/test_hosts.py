@@ -1,7 +1,9 @@
+from dataclasses import replace
 from statistics import median
 
 import pytest
 
+from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, UnknownName
@@ -21,6 +23,7 @@ from epochcast.predict.cost.launch import (
     launch_interval,
     launch_seconds,
     started_kernels,
+    work_seconds,
 )
 
 V100 = find_device("V100")
@@ -49,7 +52,7 @@ def test_a_launch_takes_some_time_and_not_long(text: str) -> None:
 
 
 def test_an_unknown_class_is_answered_with_the_known_ones() -> None:
-    known = "cloud, diffusion_trainer, large_trainer, old_server, workstation"
+    known = "cloud, diffusion_trainer, diffusion_transformer, large_trainer, old_server, workstation"
     with pytest.raises(UnknownName, match=f"no host class called 'cluod'; known: {known}"):
         find_host("cluod")
     with pytest.raises(UnknownName, match="no framework with hooks called 'adaptld'; known: adaptdl"):
@@ -132,3 +135,10 @@ def test_a_compiler_that_launches_without_python_hardly_minds_the_host(compiler:
     assert fast.mid == min(1e-6, COMPILED_LAUNCH_SECONDS[compiler])
     eager = launch_interval(trace.under(trace.recipe.eager()), V100, find_host("40us"))
     assert slow.high <= eager.high and slow.low <= eager.low
+
+
+def test_the_host_draws_masks_in_eager_mode_and_not_in_a_vendors_graph() -> None:
+    recipe = Recipe(2, "momentum", "amp_fp16")
+    model = find_model("maskrcnn_benchmark:mask_rcnn_R_50_FPN_1x")
+    assert work_seconds(model.trace(recipe))[1].sum() > 0
+    assert work_seconds(model.trace(replace(recipe, compile="vendor")))[1].sum() == 0

@@ -55,7 +55,7 @@ def test_names_are_canonical_so_that_equal_jobs_are_equal() -> None:
         ),
         (
             {"checkpointing": "yes"},
-            "checkpointing must be true or false or full or operators or selective or none, got 'yes'",
+            "checkpointing must be true or false or full or half or operators or selective or none, got 'yes'",
         ),
         ({"precision": None}, "precision must be text, got None"),
         ({"samples": 0}, "samples must be at least 1, got 0"),

@@ -16,7 +16,8 @@ from epochcast.errors import BadInput
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.job import Job, without_replaced
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_data import Data, data_of, fed_by, token_count
 from epochcast.predict.forecast.placement import place
 from epochcast.predict.forecast.session import Session

@@ -1,10 +1,12 @@
 """What is assumed where nobody said: precision, optimizer, the length of texts."""
 
+from math import ceil
 from typing import Any
 
 import pytest
 
 import epochcast as ec
+from epochcast.base.notes import Importance, ranked
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
 from epochcast.predict.forecast.job import Job
@@ -50,11 +52,44 @@ def test_a_pass_without_an_update_has_no_optimizer() -> None:
 
 
 def test_texts_are_as_long_as_those_of_the_data() -> None:
-    answer = ec.forecast("llama3_2_1b", device="A100", batch=1, dataset="alpaca", session=SESSION)
-    assert (answer.sequence_length, answer.assumed["input_shape"]) == (512, [512])
-    assert answer.tokens == 52002 * 512
+    answer = ec.forecast("llama3_2_1b", device="A100", batch=8, dataset="alpaca", session=SESSION)
+    assert answer.assumed["lengths"] == "mean=120,max=512,padded"
+    assert (answer.longest_sequence, answer.samples, answer.tokens) == (512, 52002, 52002 * 120)
+    assert answer.sequence_length is not None and 200 < answer.sequence_length < 512
+    fixed = ec.forecast("bert_base", device="A100", batch=1, dataset="mnli", session=SESSION)  # its mean is unknown
+    assert (fixed.sequence_length, fixed.assumed["input_shape"]) == (128, [128])
     own = ec.forecast("llama3_2_1b", device="A100", batch=1, dataset="alpaca", input_shape=(128,), session=SESSION)
     assert own.sequence_length == 128 and "input_shape" not in own.assumed
+
+
+def test_packed_texts_are_fewer_sequences() -> None:
+    options: dict[str, Any] = {"device": "A100", "batch": 1, "packing": True, "session": SESSION}
+    answer = ec.forecast("gpt2", dataset="alpaca", input_shape=(1000,), **options)
+    assert (answer.samples, answer.sequence_length, answer.packing) == (ceil(52002 * 0.12), 1000, True)
+    assert answer.assumed["lengths"] == "mean=120,max=1000,packed" and "input_shape" not in answer.assumed
+    own = ec.forecast("gpt2", dataset="alpaca", **options)  # sequences of the network's length
+    assert (own.sequence_length, own.assumed["input_shape"]) == (1024, [1024])
+    short = ec.forecast("gpt2", dataset="alpaca", input_shape=(64,), **options)  # every text is cut
+    assert short.samples == 52002
+    said = ec.forecast("gpt2", samples=1000, lengths="mean=250,max=1000", **options)
+    assert said.samples == 250 and not {"lengths", "input_shape"} & {*said.assumed}
+
+
+def test_packing_without_a_known_mean_says_what_to_give() -> None:
+    options: dict[str, Any] = {"device": "A100", "batch": 1, "packing": True, "session": SESSION}
+    for more, hint in (({"samples": 1000}, "max=1024."), ({}, "max=1024 and `samples`."), ({"dataset": "squad"}, ".")):
+        answer = ec.forecast("gpt2", **more, **options)
+        notes = [note for note in ranked(answer.warnings) if note.startswith("Packing: the mean length")]
+        assert len(notes) == 1 and notes[0].endswith(hint) and notes[0].importance is Importance.NOT_AS_ASKED
+    for more in ({"dataset": "wikitext-103"}, {"tokens": 10**9}):
+        assert not any("Packing" in note for note in ec.forecast("gpt2", **more, **options).warnings)
+
+
+def test_packing_is_for_texts_and_joins_all_of_them() -> None:
+    with pytest.raises(BadInput, match="`packing` is for language models: resnet18 takes images"):
+        ec.forecast("resnet18", device="A100", batch=1, packing=True, session=SESSION)
+    with pytest.raises(BadInput, match="`packing` joins texts; leave padded out of `lengths`"):
+        Job("gpt2", batch=1, packing=True, lengths="mean=100,max=512,padded")
 
 
 def test_a_corpus_fills_the_sequences_of_the_network() -> None:

@@ -115,10 +115,25 @@ def test_a_batch_that_makes_no_sense_names_its_file(batch: int, given: Any) -> N
         given({**MICRO, "train_micro_batch_size_per_gpu": batch})
 
 
-def test_workers_are_read_where_the_loader_is_known(given: Any) -> None:
+# an update takes full sequences, whatever texts they were joined from
+def test_updates_of_packed_sequences_are_sequences(given: Any) -> None:
+    document = {
+        "base_model": "gpt2",
+        "micro_batch_size": 4,
+        "max_steps": 1000,
+        "sequence_len": 1000,
+        "sample_packing": True,
+    }
+    assert given(document).options["samples"] == 4000
+    assert "packing" not in given(document).options
+    packed = given(document, lengths="mean=250,max=1000").options
+    assert (packed["samples"], packed["packing"]) == (16_000, True)
+
+
+def test_workers_that_a_file_says_count(given: Any) -> None:
     document = {"per_device_train_batch_size": 4, "dataloader_num_workers": 3}
-    assert "workers" not in given(document).options
-    assert given(document, loader_seconds=0.01).options["workers"] == 3
+    assert given(document).options["workers"] == given(document, loader_seconds=0.01).options["workers"] == 3
+    assert "workers" not in given({"per_device_train_batch_size": 4}).options
 
 
 def test_python_takes_the_same_files(tmp_path: Path) -> None:

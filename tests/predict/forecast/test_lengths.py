@@ -169,3 +169,21 @@ def test_batches_jump_between_lengths_and_the_longest_is_among_them() -> None:
 def test_batches_of_texts_that_are_about_as_long_are_as_long_as_texts_are() -> None:
     bucketed, padded = (lengths_in(f"mean=180,max=512,{way}").computed(8)[0] for way in ("bucketed", "padded"))
     assert bucketed == pytest.approx(180, abs=2) and padded > 300
+
+
+# k = 1, the exponential distribution with a mean of 1000: 1 - e^-1 of the texts have at most 1000 tokens, and these
+# 1000 · (1 - 2/e)/(1 - 1/e) = 418 on average; cut at 1000, all have 1000 · (1 - 1/e) = 632.
+def test_texts_above_the_maximum_are_dropped_or_cut() -> None:
+    dropped, cut = (lengths_in(f"mean=1000,std=1000,max=1000,{limit},padded") for limit in ("dropped", "cut"))
+    assert dropped.mean == pytest.approx(418, rel=0.01)
+    assert cut.mean == pytest.approx(632, rel=0.01)
+    assert cut.computed(1)[0] == pytest.approx(632, rel=0.02)
+    assert lengths_in(dropped.text).computed(8) == dropped.computed(8)
+
+
+@pytest.mark.parametrize(
+    "text", ["mean=9,max=8,cut,padded", "mean=9,std=3,max=8,padded", "mean=9,std=0,max=8,cut,padded"]
+)
+def test_lengths_before_a_limit_need_mean_deviation_and_limit(text: str) -> None:
+    with pytest.raises(EpochcastError, match="std"):
+        lengths_in(text)

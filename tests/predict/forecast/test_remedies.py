@@ -1,11 +1,13 @@
 """What would make a job fit, by what it costs in time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import epochcast as ec
-from epochcast.predict.forecast.remedies import EFFORTS, MORE_HARDWARE, OTHER_JOB, SAME_JOB
+from epochcast.interval import Interval
+from epochcast.predict.forecast.remedies import EFFORTS, MORE_HARDWARE, OTHER_JOB, SAME_JOB, Remedy, _is_enough
 from epochcast.predict.memory.verdict import FITS
 
 
@@ -55,3 +57,12 @@ def test_lora_is_named_another_job() -> None:
 
 def test_a_job_that_fits_needs_no_change() -> None:
     assert ec.forecast("resnet50", device="V100", batch=8).remedies() == ()
+
+
+def test_what_saves_less_time_than_is_shown_makes_no_remedy() -> None:
+    peak = Interval(1e9, 2e9, 3e9)
+    options = {"checkpointing": "full"}
+    less = Remedy("checkpointing", "full", peak, "V100", FITS, 0.99, Interval(1, 2, 3), 1.391, SAME_JOB, options)
+    more = replace(less, time_factor=1.389, options={**options, "optimizer": "adamw8bit"})
+    assert _is_enough(less, more)
+    assert not _is_enough(less, replace(more, time_factor=1.37))

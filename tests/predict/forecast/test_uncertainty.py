@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import epochcast as ec
-from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK
-from epochcast.predict.forecast.uncertainty import LEAST_SHARE, uncertain_parts
+from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK, SETUP
+from epochcast.predict.forecast.uncertainty import _NARROWED_BY, LEAST_SHARE, uncertain_parts
+from epochcast.surfaces.render.forecast_table import _UNCERTAIN
 
-PARTS = (GPU, FRAMEWORK, NETWORK, HOST, COMMUNICATION, INPUT)
+PARTS = (GPU, FRAMEWORK, NETWORK, SETUP, HOST, COMMUNICATION, INPUT)
 
 
 @given(st.lists(st.floats(0, 10), min_size=len(PARTS), max_size=len(PARTS)))
@@ -42,3 +43,7 @@ def test_a_large_step_is_as_unsure_as_its_kernels_and_a_small_one_as_its_host() 
 def test_a_loader_that_limits_is_the_uncertain_part() -> None:
     answer = ec.forecast("resnet50", device="H100", batch=64, precision="amp", loader_seconds=0.05, cpus=8, workers=4)
     assert answer.uncertainty[0].part == INPUT
+
+
+def test_every_part_has_words() -> None:
+    assert set(_NARROWED_BY) == set(_UNCERTAIN)

@@ -57,6 +57,19 @@ def test_the_interval_is_between_the_quantiles() -> None:
     )
 
 
+def test_nothing_is_below_what_is_certain() -> None:
+    spread = MemorySpread({ON_DEVICE: 0.1}, NORMAL, {}, StepKind(), certain_bytes=95)
+    assert spread.interval(100.0).low == 95
+    assert spread.interval(90.0).low == 90
+
+
+def test_no_number_is_lower_than_what_is_allocated() -> None:
+    """Reserved bytes that are thrice as unsure as 90 allocated bytes, whose low end is 90·e^(-0.1·1.645) = 76.3."""
+    spread = MemorySpread({RESERVED: 0.3, ALLOCATED: 0.1}, NORMAL, {}, StepKind())
+    assert spread.interval(100.0, RESERVED).low == pytest.approx(61.0, abs=0.1)
+    assert spread.interval(100.0, RESERVED, allocated_bytes=90.0).low == pytest.approx(76.3, abs=0.1)
+
+
 @given(st.floats(0.002, 0.998), st.sampled_from(GROUPS), st.sampled_from(MEMORY_KINDS))
 def test_factor_and_probability_are_inverse(share: float, group: str, number: str) -> None:
     shipped = shipped_spreads()

@@ -10,6 +10,7 @@ from epochcast.predict.memory.device_context import context_bytes, room_bytes, u
 from epochcast.predict.memory.largest_batch import largest_batch
 from epochcast.predict.memory.lifetimes import Role
 from epochcast.predict.memory.memory_kinds import MEMORY_KINDS
+from epochcast.predict.memory.memory_spreads import LEAST
 from epochcast.predict.memory.peak import peak_memory, step_on
 from epochcast.predict.memory.replay import OutOfMemory
 from epochcast.predict.memory.sharding import RankShares, zero_shares
@@ -136,6 +137,19 @@ def test_each_number_has_an_interval_and_includes_the_one_before() -> None:
     numbers = [found.interval_of(number) for number in MEMORY_KINDS]
     assert [number.mid for number in numbers] == [found.allocated_bytes, found.reserved_bytes, found.bytes.mid]
     assert all(number.low < number.mid < number.high for number in numbers)
+
+
+def test_parameters_gradients_and_state_are_the_least_of_each_number_on_one_gpu() -> None:
+    """Three and a half times ResNet-18's parameters are most of a step at a batch of one."""
+    found = peak_memory(RESNET.trace(Recipe(1, optimizer="adamw")), V100)
+    standing = 4 * 4 * 11_689_512
+    assert all(found.interval_of(number).low >= standing for number in MEMORY_KINDS)
+
+
+def test_a_step_does_not_fit_where_what_is_certain_does_not() -> None:
+    trace = RESNET.trace(Recipe(1, optimizer="adamw"))
+    small = replace(V100, memory_bytes=4 * 4 * 11_689_512 + context_bytes(V100))
+    assert peak_memory(trace, small).fits_probability == LEAST
 
 
 def test_every_device_leaves_room_for_tensors() -> None:

@@ -29,7 +29,7 @@ def test_fsdp_keeps_its_root_unit_for_the_whole_step() -> None:
     """Of eight ranks each gathers seven eighths of it, and lets go of blocks in between."""
     step = trace()
     kept, by_module = (
-        peak_memory(step, shares=zero_shares(3, 8, step, keeps_root=keeps)).timeline.live_bytes["parameters"]
+        peak_memory(step, shares=zero_shares(3, 8, step, keeps_root=keeps)).timeline.live_bytes["gathered"]
         for keeps in (True, False)
     )
     root = 2 * (TABLES + NORM) * 7 // 8

@@ -80,10 +80,15 @@ def step_kind(columns: Columns, setting: SoftwareSetting) -> str:
 
 def _main_work(columns: Columns, setting: SoftwareSetting) -> str:
     """What most of the flops are: products, or convolutions in a layout."""
-    is_product = _IS_PRODUCT[columns.op_class] & columns.is_matrix
-    if columns.flops[is_product].sum() > columns.flops[columns.is_matrix & ~is_product].sum():
+    if mostly_products(columns):
         return "products"
     return "channels_last" if setting.channels_last else "nchw"
+
+
+def mostly_products(columns: Columns) -> bool:
+    """Whether more of the flops are of products (attention and recurrent cells among them) than of convolutions."""
+    is_product = _IS_PRODUCT[columns.op_class] & columns.is_matrix
+    return bool(columns.flops[is_product].sum() > columns.flops[columns.is_matrix & ~is_product].sum())
 
 
 def main_math(columns: Columns) -> str:

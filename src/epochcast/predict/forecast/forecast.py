@@ -48,6 +48,7 @@ class Forecast(Displayed, Framed, Record):
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
+    `contents` says what is in a sample besides text: images and their tokens, sound, labels.
     `weights` is how parameters, gradients and the optimizer's copy are kept (`describe.graph.weights`).
     `checkpointing` is "none", "full" or "selective"; `channels_last` the layout of images in memory; `lora_targets` the
     last names of the layers that LoRA adapts. `assumed` are options that nobody said, with the values taken instead.
@@ -77,6 +78,10 @@ class Forecast(Displayed, Framed, Record):
     framework: str = "pytorch"
     attention: str | None = None
     compile: str = "none"
+    eager_loss: bool = False
+    expert_capacity: float | None = None
+    expert_imbalance: float = 1.0
+    kernels: str = "none"
     batch_per_gpu: int = 1
     global_batch: int = 0
     accumulate: int = 1
@@ -84,6 +89,7 @@ class Forecast(Displayed, Framed, Record):
     checkpointing: str = "none"
     channels_last: bool = False
     lora: int = 0
+    adapter: str = "lora"
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
     quantize: str = "none"
@@ -94,6 +100,8 @@ class Forecast(Displayed, Framed, Record):
     tokens_per_sample: float | None = None
     sequence_length: int | None = None
     longest_sequence: int | None = None
+    contents: str = ""
+    packing: bool = False
     steps_per_epoch: int | None = None
     step_parts: StepParts | None = None
     bubble_seconds: float = 0.0
@@ -223,8 +231,20 @@ class Forecast(Displayed, Framed, Record):
 
 
 SETUP = (
-    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "quantize", "attention"),
+    *(
+        "sequence_length",
+        "contents",
+        "checkpointing",
+        "channels_last",
+        "lora",
+        "adapter",
+        "lora_targets",
+        "four_bit",
+        "quantize",
+        "attention",
+    ),
     "compile",
+    "kernels",
     "assumed",
 )
 """Keys that decide the numbers beside model and place; the answers of other verbs have them, too."""

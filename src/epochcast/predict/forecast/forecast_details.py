@@ -8,7 +8,8 @@ from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.remedies import Remedy, UnfitJob
 from epochcast.predict.forecast.step import StepForecast
-from epochcast.predict.memory.peak import PeakMemory, Timeline
+from epochcast.predict.memory.peak import PeakMemory
+from epochcast.predict.memory.timeline import Timeline
 
 
 @dataclass(frozen=True)

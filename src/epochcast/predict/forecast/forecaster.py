@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from epochcast.base.notes import Importance, Note
+from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.model import COMPILED_NOTE, BuiltModel, Model
 from epochcast.describe.capture.model_fingerprint import fingerprint
-from epochcast.describe.graph.lora import adapted_layers
+from epochcast.describe.graph.adapters import adapted_layers
 from epochcast.describe.graph.precision import SINGLE
 from epochcast.describe.graph.quantised_base import FOUR
 from epochcast.describe.graph.trace import Trace
@@ -17,7 +18,7 @@ from epochcast.hardware.default_network import usual_network
 from epochcast.hardware.measured_devices import measured_how
 from epochcast.hardware.topology import largest_box
 from epochcast.predict.cost.launch import assumed_host, launch_seconds
-from epochcast.predict.forecast.assumed import host_of, service_of
+from epochcast.predict.forecast.assumed import host_of
 from epochcast.predict.forecast.attention_kernels import attention_kernels
 from epochcast.predict.forecast.device_doubts import device_doubts
 from epochcast.predict.forecast.epochs import epoch_seconds, steps_per_epoch, total_seconds
@@ -25,10 +26,20 @@ from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecast_details import Details
 from epochcast.predict.forecast.framework import framework_step, setting_of
 from epochcast.predict.forecast.job import Job
-from epochcast.predict.forecast.job_data import IMAGE, TEXT, VIDEO, Data, data_of, token_count
+from epochcast.predict.forecast.job_data import (
+    IMAGE,
+    TEXT,
+    VIDEO,
+    Data,
+    data_of,
+    is_packed,
+    length_notes,
+    steps_samples,
+    token_count,
+)
 from epochcast.predict.forecast.job_defaults import Settled, plain_options, settled
 from epochcast.predict.forecast.job_doubts import job_doubts
-from epochcast.predict.forecast.loader_queue import feed_for, with_input
+from epochcast.predict.forecast.loader_step import LoadedStep, loaded_step
 from epochcast.predict.forecast.measured_step import (
     AFTER_HIGH,
     AFTER_LOW,
@@ -44,6 +55,7 @@ from epochcast.predict.forecast.remedies import UnfitJob
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.single_precision import run_precision
 from epochcast.predict.forecast.step import StepForecast
+from epochcast.predict.forecast.step_margins import with_margin
 from epochcast.predict.forecast.uncertainty import uncertain_parts
 from epochcast.predict.forecast.utilisation import model_flops, products_peak, utilisation
 from epochcast.predict.memory.peak import PeakMemory
@@ -51,15 +63,22 @@ from epochcast.units import show_bytes, show_seconds
 
 
 def forecast_job(
-    job: Job, placement: Placement, session: Session | None = None, *, step_only: bool = False
+    job: Job,
+    placement: Placement,
+    session: Session | None = None,
+    *,
+    step_only: bool = False,
+    with_loader: bool = True,
 ) -> Forecast:
-    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out.
+    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out,
+    `with_loader` false a loader whose speed nobody said.
 
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
     session = session or Session()
     if placement.measured_step is not None:
         placement, session = _as_measured(job, placement, placement.measured_step, session)
+        with_loader = False  # a measured step has waited for its data
     with _said_of_lengths(job):
         own = settled(job, placement.device, session)
     job = own.job
@@ -73,7 +92,10 @@ def forecast_job(
     precision = job.precision if trace.recipe.precision == recipe.precision else trace.recipe.precision
     check_offload(trace.recipe, placement)
     data = data_of(job, trace)
-    step, loader_notes = _step(as_it_comes, placement, model, trace, session)
+    if job.steps_per_epoch is not None:
+        data = replace(data, samples=steps_samples(job, placement.replicas))
+    loaded = _step(as_it_comes, placement, model, trace, session, with_loader=with_loader)
+    step = loaded.step
     memory = None
     if not step_only:
         memory = job_memory(job, placement, longest, session.trace(longest, trace.recipe), session)
@@ -84,10 +106,10 @@ def forecast_job(
         *_model_notes(trace),
         *_stored_notes(job, precision),
         *session.hints(placement.device, trace.recipe.precision_rules.math),
-        *loader_notes,
-        *_length_notes(job, batch),
+        *loaded.notes,
+        *length_notes(job, batch, data, trace),
         *_changed(job, model),
-        *job_doubts(job, placement, trace, step),
+        *job_doubts(job, placement, trace, step, with_loader=with_loader),
         *_doubts(placement, trace, step),
         *_host_notes(placement, on_host, is_paged=bool(memory and memory.paged_bytes)),
     )
@@ -118,14 +140,19 @@ def forecast_job(
         framework=job.framework,
         attention=attention_kernels(trace, placement.device),
         compile=job.compile,
+        eager_loss=job.eager_loss,
+        expert_capacity=job.expert_capacity,
+        expert_imbalance=job.expert_imbalance,
+        kernels=trace.recipe.kernels,
         batch_per_gpu=per_gpu,
         global_batch=per_gpu * placement.replicas,
         accumulate=job.accumulate,
         augment=job.augment,
         checkpointing=_checkpointing(trace),
         channels_last=bool(setting_of(job, placement.device).channels_last) and data.fed in (IMAGE, VIDEO),
-        lora=job.lora,
-        lora_targets=adapted_layers(trace.parameters),
+        lora=trace.recipe.lora,
+        adapter=trace.recipe.adapter,
+        lora_targets=adapted_layers(p.layer for p in trace.parameters if p.trainable),
         four_bit=trace.recipe.base_bits == FOUR,
         quantize=trace.recipe.quantize,
         dataset=job.dataset,
@@ -134,7 +161,9 @@ def forecast_job(
         epochs=data.epochs,
         tokens_per_sample=data.tokens_per_sample,
         sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
+        contents=trace.contents,
         longest_sequence=None if job.length_distribution is None else job.length_distribution.most,
+        packing=is_packed(job),
         steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
         step_parts=replace(step.parts, bubble=0.0),
         bubble_seconds=step.parts.bubble,
@@ -181,9 +210,9 @@ def _as_measured(job: Job, placement: Placement, measured: GivenStep, session: S
     alone = replace(placed(placement.device), host=placement.host)
 
     def seconds(on: Placement, by: Session) -> float:
-        return forecast_job(one_gpu, on, by, step_only=True).step_seconds.mid
+        return forecast_job(one_gpu, on, by, step_only=True, with_loader=False).step_seconds.mid
 
-    expected = forecast_job(one_gpu, alone, session, step_only=True)
+    expected = forecast_job(one_gpu, alone, session, step_only=True, with_loader=False)
     placement = replace(placement, measured_step=None)
     is_launch_bound = expected.step_parts is not None and expected.step_parts.host > expected.step_seconds.mid / 2
     launch = launch_seconds(placement.device) if placement.host is None else placement.host.launch_seconds.mid
@@ -253,27 +282,22 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
 
 def _hosted(model: Model, placement: Placement) -> Placement:
     """With the host that the model is usually trained from, where nobody named one."""
-    host_class = model.host_class if isinstance(model, BuiltModel) else None
+    host_class = model.host_class if isinstance(model, BuiltModel | CachedModel) else None
     if host_class is None or placement.host is not None or placement.device.launch_seconds is not None:
         return placement
     return replace(placement, host=assumed_host(host_class))
 
 
 def _step(
-    job: Job, placement: Placement, model: Model, trace: Trace, session: Session
-) -> tuple[StepForecast, tuple[str, ...]]:
-    """One step with what it waits for data, and what had to be assumed of the loader's host."""
+    job: Job, placement: Placement, model: Model, trace: Trace, session: Session, *, with_loader: bool
+) -> LoadedStep:
+    """One step with what it waits for data."""
     measured = session.measured_device(placement.device)
     own = _hosted(model, placement if measured == placement.device else placement.with_device(measured))
-    step = _fed_step(job, own, model, trace, session)
-    if job.loader_seconds is None:
-        if job.workers is not None or job.cpus is not None:
-            raise BadInput("workers and cpus of a loader mean nothing without its speed: give `loader_seconds`")
-        return step, ()
-    service, _ = service_of(trace, job.loader_seconds)
-    host, assumed = host_of(placement, cpus=job.cpus, memory_bytes=float("inf"))
-    feed = feed_for(trace, placement, service, host, workers=job.workers, prefetch=job.prefetch)
-    return with_input(step, feed), assumed
+    step = with_margin(_fed_step(job, own, model, trace, session), trace, own)
+    if job.loader_seconds is None and not with_loader:
+        return LoadedStep(step)
+    return loaded_step(job, placement, trace, step)
 
 
 def _fed_step(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> StepForecast:
@@ -343,11 +367,6 @@ def _said_of_lengths(job: Job) -> Iterator[None]:
         if job.lengths is None:
             raise
         raise BadInput(f"`lengths` is for language models, which take one number of tokens: {problem}") from problem
-
-
-def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
-    lengths = job.length_distribution
-    return () if lengths is None else lengths.notes(batch)
 
 
 def _host_notes(placement: Placement, needed_bytes: int, *, is_paged: bool) -> Iterator[Note]:

@@ -16,12 +16,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from epochcast.base.caching import remembered
 from epochcast.base.options import Option, check_fields, check_names, option, options_of, required
-from epochcast.base.record import HIDDEN, Record
+from epochcast.base.record import HIDDEN
 from epochcast.errors import BadInput, UnknownName
+from epochcast.predict.forecast.adapter_options import AdapterOptions
+from epochcast.predict.forecast.sample_options import SampleOptions
 from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def _optimizer_name(value: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class Job(Record):
+class Job(SampleOptions, AdapterOptions):
     """What is trained and how; frozen, and checked when it is made.
 
     A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
@@ -136,9 +138,9 @@ class Job(Record):
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
     checkpointing: bool | str = _recipe(
         False,
-        "Activation checkpointing: full (recompute every block), operators (keep attention and every second product, "
-        "as torchtitan), selective (recompute attention scores, as Megatron-LM) or none.",
-        words={"full": True, "operators": "operators", "selective": "selective", "none": False},
+        "Activation checkpointing: full (recompute every block), half (every second block), operators (keep attention "
+        "and every second product, as torchtitan), selective (recompute attention scores, as Megatron-LM) or none.",
+        words={"full": True, "half": "half", "operators": "operators", "selective": "selective", "none": False},
     )
     offload_activations: bool = _recipe(False, "Keep saved activations in host memory between forward and backward.")
     loss_chunks: int = _recipe(
@@ -174,6 +176,16 @@ class Job(Record):
         "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything "
         "fused, as in vendors' benchmark submissions.",
     )
+    eager_loss: bool = _recipe(False, "With compile, compile the model alone and leave the loss eager.")
+    expert_capacity: float | None = _recipe(
+        None,
+        "Tokens per expert by balanced routing, padded or dropped, like 1.25 (Megatron-LM's capacity factor) [default: "
+        "none dropped].",
+        above=0,
+    )
+    expert_imbalance: float = _recipe(
+        1.0, "With expert parallelism, tokens of the busiest rank by the mean, like 1.2 [default: balanced].", least=1
+    )
     offload: str = _recipe(
         "none",
         "Keep in host memory: optimizer (state, updated by the CPU) or parameters (and the optimizer state); for "
@@ -199,7 +211,8 @@ class Job(Record):
     eight_bit: bool = _recipe(False, "The same with frozen linear layers in 8 bits (LLM.int8()).")
     quantize: str = _recipe(
         "none",
-        "Format of a frozen base: nf4 (as --four-bit), nf4-dq (double quantisation), int8 (as --eight-bit), gptq, awq.",
+        "Format of a frozen base: nf4 (as --four-bit), nf4-dq (double quantisation), int8 (as --eight-bit), w8 (8-bit "
+        "weights alone: quanto, torchao, SDNQ), gptq, awq.",
     )
     with_loss: bool = _recipe(True, "Include the loss in the step.", flag=None)
     dataset: str | None = _data(
@@ -227,6 +240,9 @@ class Job(Record):
         None,
         "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), bucketed (by length), "
         "packed or full; or file=lengths.txt or quantiles=12/60/512 instead of mean.",
+    )
+    packing: bool = _data(
+        False, "Join texts into sequences of the maximum length: fewer sequences by the mean length (`lengths`)."
     )
     epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
     validation_samples: int | None = _data(
@@ -309,7 +325,7 @@ class Job(Record):
             raise BadInput("`lengths` has the maximum of a sample: leave `input_shape` out")
         from epochcast.predict.forecast.lengths import lengths_in
 
-        object.__setattr__(self, "lengths", lengths_in(self.lengths).text)
+        object.__setattr__(self, "lengths", lengths_in(self.lengths, is_packed=self.packing).text)
 
     def _check_model(self) -> None:
         """A reference as text, or a live model; a path is its text."""
@@ -333,6 +349,7 @@ class Job(Record):
 
         A precision or optimizer of `auto` is what most networks take; `defaults.settled` knows better.
         """
+        from epochcast.describe.graph.adapters import USUAL_RANKS, find_adapter
         from epochcast.describe.graph.compilers import COMPILERS, find_compiler
         from epochcast.describe.graph.quantised_base import joined_base, precision_of_base
         from epochcast.describe.graph.recipe import Recipe
@@ -344,6 +361,8 @@ class Job(Record):
         is_old = self.framework_numbers is not None and self.framework_numbers < _KEPT_INPUTS_UNTIL
         own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit, is_old=is_old)
         base_precision = precision_of_base(precision, self.weights, own["quantize"])
+        own |= self.of_kernels()
+        own["lora"] = self.lora or USUAL_RANKS[find_adapter(self.adapter)]
         own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer
         own["attention"] = chosen_attention(self, device)
@@ -363,7 +382,7 @@ class Job(Record):
     @property
     def has_data(self) -> bool:
         """Whether somebody said how much there is to train on; `data.data_of` says how much."""
-        return any(value is not None for value in (self.samples, self.tokens, self.dataset))
+        return any(value is not None for value in (self.samples, self.tokens, self.dataset, self.steps_per_epoch))
 
     @property
     def known_dataset(self) -> "Dataset | None":
@@ -416,23 +435,6 @@ class Job(Record):
 
 
 JOB_OPTIONS: tuple[Option, ...] = options_of(Job)
-
-INSTEAD: Mapping[str, tuple[str, ...]] = {
-    "batch": ("global_batch",),
-    "global_batch": ("batch",),
-    "tokens": ("samples", "epochs"),
-    "samples": ("tokens",),
-    "epochs": ("tokens",),
-    "lengths": ("input_shape",),
-    "input_shape": ("lengths",),
-}
-"""Options that say one thing in different ways: what is said later takes the others back."""
-
-
-def without_replaced(before: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said before, without what later options say in another way."""
-    replaced = {other for name, value in later.items() if value is not None for other in INSTEAD.get(name, ())}
-    return {name: value for name, value in before.items() if name not in replaced}
 
 
 @remembered(1)

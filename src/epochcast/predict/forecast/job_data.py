@@ -8,15 +8,18 @@ What a network is fed says its first input: whole numbers by position are tokens
 one size more a video. A data set of another kind is refused: its samples would be counted as something they are not.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from epochcast.base.notes import Importance, Note
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.op_kinds import Embedding
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.lengths import PACKED
 
 if TYPE_CHECKING:
     from epochcast.describe.datasets import Dataset
@@ -48,6 +51,8 @@ def data_of(job: Job, trace: Trace) -> Data:
     _check(job, dataset, fed, trace)
     counting = _Counting(job.length_distribution, token_count(trace) if fed == TEXT else None)
     samples, validation = _of_an_epoch(job, dataset, counting)
+    if job.steps_per_epoch is not None:
+        samples = steps_samples(job, 1)
     epochs = float(job.epochs)
     if job.tokens is not None:
         wanted = counting.sequences_of_tokens(job.tokens)
@@ -55,9 +60,17 @@ def data_of(job: Job, trace: Trace) -> Data:
     return Data(fed, samples, validation, epochs, counting.tokens_per_sample, _stored_bytes(dataset, counting))
 
 
+def steps_samples(job: Job, replicas: int) -> int:
+    """Samples of an epoch of a fixed number of steps, by the batch of all replicas."""
+    if job.samples is not None or job.tokens is not None:
+        raise BadInput("`steps_per_epoch` is the length of an epoch: leave `samples` and `tokens` out")
+    batch = job.global_batch or (job.batch or 1) * job.accumulate * replicas
+    return (job.steps_per_epoch or 1) * batch
+
+
 def _check(job: Job, dataset: "Dataset | None", fed: str, trace: Trace) -> None:
-    for name in ("tokens", "lengths"):
-        if getattr(job, name) is not None and fed != TEXT:
+    for name in ("tokens", "lengths", "packing"):
+        if getattr(job, name) not in (None, False) and fed != TEXT:
             raise BadInput(f"`{name}` is for language models: {trace.name} takes {fed}")
     if dataset is not None and not _suits(dataset, fed, trace):
         raise BadInput(
@@ -121,6 +134,32 @@ def fed_by(trace: Trace) -> str:
 def token_count(trace: Trace) -> int:
     """Tokens of one sequence, padding included."""
     return trace.inputs[0].shape[1]
+
+
+def is_packed(job: Job) -> bool:
+    """Whether texts are joined into sequences of one length."""
+    lengths = job.length_distribution
+    return job.packing or (lengths is not None and lengths.way == PACKED)
+
+
+def _counts_sequences(job: Job) -> bool:
+    """Whether the training is counted in tokens or steps, whatever its texts are joined from."""
+    return job.tokens is not None or job.steps_per_epoch is not None
+
+
+def length_notes(job: Job, batch: int, data: Data, trace: Trace) -> Iterator[str]:
+    """What is assumed of texts in batches of `batch`, and what packing needs to know of them."""
+    lengths, dataset = job.length_distribution, job.known_dataset
+    if lengths is not None:
+        yield from lengths.notes(batch)
+    elif job.packing and not (_counts_sequences(job) or (dataset is not None and dataset.counts_tokens)):
+        tokens = token_count(trace)
+        example = f"`lengths` mean={min(180, tokens)},max={tokens}"
+        yield Note(
+            f"Packing: the mean length of the texts is unknown, so each counts as a sequence of {tokens:,} tokens. "
+            f"Give {example}{'' if data.samples else ' and `samples`'}.",
+            Importance.NOT_AS_ASKED,
+        )
 
 
 def _is_looked_up(trace: Trace, name: str) -> bool:

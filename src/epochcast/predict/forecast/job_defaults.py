@@ -1,8 +1,10 @@
-"""What a job is taken to be where nobody said: precision, optimizer and the length of its texts. Answers list it.
+"""What a job is taken to be where nobody said: precision, optimizer and the lengths of its texts. Answers list it.
 
     language models     AdamW in mixed precision: bf16 where the device has it, fp16 on older tensor cores, else fp32
     other networks      SGD in fp32
-    texts               the data set's own length, as far as the network takes it; else the network's
+    texts               the data set's own mean and maximum, each batch padded to its longest text; of one without a
+                        known mean its usual maximum; the network's length where it takes none so long
+    packed texts        the data set's own mean, in sequences of the job's length, else the network's
 
 A language model is recognised by its graph (`describe.graph.language_model`): it reads tokens, scores a vocabulary.
 What the user, a job file, a script or a config file says is never assumed.
@@ -16,6 +18,7 @@ from epochcast.describe.graph.precision import mixed_precision
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.forecast.job import AUTO, PLAIN, Job
+from epochcast.predict.forecast.lengths import PACKED, PADDED, Lengths
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
@@ -34,8 +37,13 @@ class Settled:
 def settled(job: Job, device: Device | None, session: Session) -> Settled:
     """The job as it is forecast on a device. Without one, the precision of a language model stays open."""
     assumed: dict[str, Any] = {}
-    length = _text_length(job, session)
-    if length is not None:
+    lengths = _text_lengths(job, session)
+    if lengths is not None:
+        assumed["lengths"] = lengths.text
+        if lengths.way == PACKED and job.input_shape is None:
+            assumed["input_shape"] = (lengths.most,)
+        job = replace(job, lengths=lengths.text, input_shape=None)
+    elif (length := _text_length(job, session)) is not None:
         assumed["input_shape"] = length
         job = replace(job, input_shape=length)
     if AUTO in (job.precision, job.optimizer):
@@ -47,7 +55,7 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
     named = {name: assumed[name] for name in ("precision", "optimizer") if name in assumed}
     if job.mode != "training":
         assumed.pop("optimizer", None)  # nothing is updated
-    order = [name for name in ("precision", "optimizer", "input_shape") if name in assumed]
+    order = [name for name in ("precision", "optimizer", "input_shape", "lengths") if name in assumed]
     return Settled(replace(job, **named) if named else job, {name: assumed[name] for name in order})
 
 
@@ -78,6 +86,40 @@ def _language_precision(device: Device) -> str:
     return mixed.name if is_faster else PLAIN["precision"]
 
 
+def _text_lengths(job: Job, session: Session) -> Lengths | None:
+    """How long the texts of a data set are that tells their mean; None where the job says it, or takes no texts."""
+    dataset = job.known_dataset
+    if dataset is None or dataset.mean_tokens is None or job.lengths is not None:
+        return None
+    if not job.packing and (job.input_shape is not None or not isinstance(job.model, str)):
+        return None
+    most = _sequence_tokens(job, session) if job.packing else dataset.sample_shape[0]
+    if most is None:
+        return None
+    lengths = Lengths(min(dataset.mean_tokens, most), most, PACKED if job.packing else PADDED)
+    return lengths if _takes(replace(job, lengths=lengths.text, input_shape=None), session) else None
+
+
+def _sequence_tokens(job: Job, session: Session) -> int | None:
+    """Tokens of a sequence: the job's, else the network's."""
+    if job.input_shape is not None:
+        return job.input_shape[0]
+    try:
+        shape = session.model(job).graph(1).inputs[0].shape
+    except BadInput:
+        return None
+    return shape[1] if len(shape) == 2 else None
+
+
+def _takes(job: Job, session: Session) -> bool:
+    """Whether the network takes texts as long as the longest of the job."""
+    try:
+        session.model(job).graph(1)
+    except BadInput:
+        return False
+    return True
+
+
 def _text_length(job: Job, session: Session) -> tuple[int, ...] | None:
     """The length of the texts of a data set; None where the job says one, or the network takes no texts so long."""
     dataset = job.known_dataset
@@ -85,8 +127,6 @@ def _text_length(job: Job, session: Session) -> tuple[int, ...] | None:
         return None
     if job.input_shape is not None or job.lengths is not None or not isinstance(job.model, str):
         return None
-    try:
-        session.model(replace(job, input_shape=dataset.sample_shape)).graph(1)
-    except BadInput:
+    if not _takes(replace(job, input_shape=dataset.sample_shape), session):
         return None  # no network of texts, or one of shorter texts: its own length is asked for instead
     return dataset.sample_shape

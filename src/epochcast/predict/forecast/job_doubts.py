@@ -1,7 +1,7 @@
 """What one should know of a job before believing its forecast: where it does something else than one would think."""
 
-from collections.abc import Iterator
-from math import ceil
+from collections.abc import Iterator, Sequence
+from math import ceil, prod
 
 import numpy as np
 
@@ -12,17 +12,16 @@ from epochcast.describe.graph.recipe import SELECTIVE
 from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.op_bounds import as_run
-from epochcast.predict.forecast.assumed import DECODE_VALUES, assumed_service, host_of, values_of
+from epochcast.predict.forecast.assumed import assumed_service, host_of
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.loader_queue import feed_for
+from epochcast.predict.forecast.loader_step import LEAST_DECODED, USUAL_WORKERS, counted_workers, is_decoded
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.units import show_seconds
 
-# Pictures from here on are taken to be files that are decoded; smaller ones (MNIST, CIFAR) lie in memory as arrays.
-LEAST_DECODED = DECODE_VALUES // 4
-# So many workers are what people start with: the default of PyTorch's own ImageNet example.
-USUAL_WORKERS = 4
+# Images with so many times the values take that much longer.
+SIZES_DIFFER = 1.3
 _LOADER_LIMITS = "Data loading may limit this job"
 _LOADER_MANY = (
     _LOADER_LIMITS + " on {count} GPUs: {names}. Use more workers per GPU, or set `loader_seconds` to include it."
@@ -39,7 +38,9 @@ def is_about_loader(note: str) -> bool:
     return isinstance(note, Note) and note.many == _LOADER_MANY
 
 
-def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[Note]:
+def job_doubts(
+    job: Job, placement: Placement, trace: Trace, step: StepForecast, *, with_loader: bool = True
+) -> Iterator[Note]:
     """Formats the device lacks, nothing to train, a loader that nobody mentioned, a host that nobody named."""
     yield from format_doubts(trace, placement.device)
     if trace.recipe.mode == "training" and trace.parameters and not trace.parameter_counts[1]:
@@ -54,7 +55,8 @@ def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast)
     if trace.recipe.checkpointing == SELECTIVE and any(isinstance(op.kind, Attention) for op in trace.template.base):
         text = "`checkpointing` selective recomputes stored attention scores, and fused attention stores none: it "
         yield Note(f"{text}changes nothing here. Use `operators` or `full`.", NOT_AS_ASKED)
-    yield from _loader_doubts(job, placement, trace, step)
+    yield from _size_doubts(job, trace)
+    yield from _loader_doubts(job, placement, trace, step, with_loader=with_loader)
     is_unknown = placement.host is None and placement.device.launch_seconds is None
     if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:
         share = step.parts.host / step.seconds.mid
@@ -64,6 +66,25 @@ def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast)
             about=f"{share:.0%}",
             many="Kernel launches take much of {count} steps on an assumed host ({names}): set `host_class`.",
         )
+
+
+def _size_doubts(job: Job, trace: Trace) -> Iterator[Note]:
+    """Whether small images of a data set are fed at another size than they have: somebody resizes them, or a network's
+    own size was taken.
+    """
+    dataset = job.known_dataset
+    if dataset is None or dataset.kind != "image" or prod(dataset.sample_shape) >= LEAST_DECODED or not trace.inputs:
+        return
+    fed, own = trace.inputs[0].shape[1:], dataset.sample_shape
+    if len(fed) != len(own) or not 1 / SIZES_DIFFER < prod(fed) / prod(own) < SIZES_DIFFER:
+        text = f"{dataset.name} has images of {_shown_shape(own)}, and the step is forecast for {_shown_shape(fed)}."
+        hint = f" Use `input_shape` {_shown_shape(own)} if they are not resized." if len(fed) == len(own) else ""
+        yield Note(text + hint, Importance.EVIDENCE)
+
+
+def _shown_shape(shape: Sequence[int]) -> str:
+    """3x32x32"""
+    return "x".join(map(str, shape))
 
 
 def format_doubts(trace: Trace, device: Device) -> Iterator[Note]:
@@ -83,12 +104,13 @@ def _most_multiplied(columns: Columns) -> str:
     return OP_MATHS[int(flops.argmax())]
 
 
-def _loader_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[Note]:
+def _loader_doubts(
+    job: Job, placement: Placement, trace: Trace, step: StepForecast, *, with_loader: bool
+) -> Iterator[Note]:
     """Whether pictures could be decoded as quickly as the step takes them, where nobody said how long that takes."""
-    is_fed = job.loader_seconds is None and placement.device.kind == "gpu" and trace.recipe.mode == "training"
-    if not is_fed or max((values_of(tensor) for tensor in trace.inputs if len(tensor.shape) >= 4), default=0) < (
-        LEAST_DECODED
-    ):
+    if job.loader_seconds is not None or step.parts.exposed_input > 0 or not is_decoded(trace, placement):
+        return
+    if counted_workers(job, placement, trace) is not None and with_loader:
         return
     service = assumed_service(trace)
     host, _ = host_of(placement, cpus=job.cpus)

@@ -30,7 +30,8 @@ from epochcast.base.options import Option
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import BadInput, EpochcastError, UnknownName, UnknownOption
 from epochcast.hardware.catalogue import is_sheet
-from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
+from epochcast.predict.forecast.job import JOB_OPTIONS, Job
+from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 
 FILE = "epochcast.toml"

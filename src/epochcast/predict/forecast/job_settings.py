@@ -7,6 +7,7 @@ what was left aside, and where two of them differ.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from epochcast.base.notes import Importance, Note, as_note
 from epochcast.base.options import Option
 from epochcast.describe.capture.config import ConfigSetting, ConfigSettings, read_settings
 from epochcast.describe.capture.config.precisions import WITH_MASTERS
-from epochcast.describe.capture.config.setting import GLOBAL_BATCH, PACKING, STEPS
+from epochcast.describe.capture.config.setting import FILLING, GLOBAL_BATCH, PACKING, SETTLED, STEPS
+from epochcast.describe.datasets import Dataset, find_dataset
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.predict.forecast.job import JOB_OPTIONS
+from epochcast.predict.forecast.lengths import PACKED, PADDED, WAYS, Lengths, lengths_in
 from epochcast.predict.forecast.strategies.degrees import degrees_in
 from epochcast.predict.forecast.where import PLACE_OPTIONS
 
@@ -24,10 +27,13 @@ OPTIONS: Mapping[str, Option] = {option.name: option for option in (*JOB_OPTIONS
 MOST_NAMED = 5
 """So many keys that change no forecast are named in a note."""
 
+MODEL = "model"
 _BATCHES = ("batch", "global_batch")
-# A loader's workers mean nothing without its speed.
-_NEEDS_LOADER = ("workers", "prefetch")
+_QUANTISED = ("four_bit", "eight_bit", "quantize")
+_OF_LOADER = ("workers", "prefetch")
 # Ways to train in which every GPU sees samples of its own.
+_SPLIT = ("tp", "pp", "cp")
+"""Degrees of a product that split one model."""
 _DATA_PARALLEL = ("ddp", "horovod", "data_parallel", "zero1", "zero2", "zero3", "fsdp", "mirrored")
 
 
@@ -37,6 +43,8 @@ class FilledOptions:
 
     options: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    model: object = None
+    """As given, else as a file says it."""
 
 
 def filled(
@@ -46,10 +54,15 @@ def filled(
 
     `taken` are the options that the question has; others in the files are passed over in silence.
     """
-    sources = [*settings_around(model), *(settings for path in config for settings in read_settings(path))]
+    files = [settings for path in config for settings in read_settings(path)]
+    written = next((value for settings in reversed(files) if (value := settings.value(MODEL)) is not None), None)
+    if model is None and written is None:
+        raise NoModel([settings.name for settings in files])
+    sources = [*settings_around(written if model is None else model), *files]
     if not sources:
-        return FilledOptions(dict(given))
-    return _Filling(dict(given), sources, frozenset(OPTIONS if taken is None else taken)).filled()
+        return FilledOptions(dict(given), model=model)
+    filling = _Filling(dict(given), sources, frozenset(OPTIONS if taken is None else taken))
+    return filling.filled(model)
 
 
 def settings_around(model: object) -> tuple[ConfigSettings, ...]:
@@ -57,6 +70,15 @@ def settings_around(model: object) -> tuple[ConfigSettings, ...]:
     from epochcast.describe.capture.config.model_settings import model_settings
 
     return model_settings(model)
+
+
+class NoModel(BadInput):
+    """Neither the question nor a file of settings says which model."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        said = f"{' and '.join(dict.fromkeys(files))} does not say which model" if files else "no model"
+        super().__init__(f"{said}: give MODEL, such as llama3_8b, hf:config.json or file.py:factory")
+        self.files = tuple(files)
 
 
 @dataclass
@@ -67,11 +89,15 @@ class _Filling:
     settings: dict[str, tuple[ConfigSetting, ConfigSettings]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     used: dict[str, list[str]] = field(default_factory=dict)
+    absent: dict[str, list[str]] = field(default_factory=dict)
 
-    def filled(self) -> FilledOptions:
+    def filled(self, model: object) -> FilledOptions:
+        """The options; `model` is the one that is given, or None."""
         for source in self.sources:
             for setting in source.settings:
                 self._add(setting, source)
+        model = self._settle_model(model)
+        self._leave_unknown()
         self._settle_precision()
         self._settle_batch()
         self._settle_places()
@@ -79,7 +105,28 @@ class _Filling:
         self._settle_text_length()
         options = self._options()
         self._settle_length(options)
-        return FilledOptions(options, (*self._source_notes(), *self.notes))
+        return FilledOptions(options, (*self._source_notes(), *self.notes), model)
+
+    def _leave_unknown(self) -> None:
+        """Name settings for which there is no option."""
+        for name in [each for each in self.settings if each not in OPTIONS and each not in SETTLED]:
+            setting, source = self.settings.pop(name)
+            self.absent.setdefault(source.name, []).append(f"{setting.key} ({name} {setting.value})")
+
+    def _settle_model(self, given: object) -> object:
+        """The model that is given counts before the one that a file says."""
+        said = self.settings.pop(MODEL, None)
+        if said is None:
+            return given
+        setting, source = said
+        if given is None and setting.problem:
+            raise BadInput(f"{source.name}, {setting.key}: {setting.problem}")
+        if given is None:
+            self.used.setdefault(source.name, []).append(f"model {setting.value}")
+            return setting.value
+        if isinstance(given, str) and given != setting.value and not setting.problem:
+            self.notes.append(f"{source.name} says model {setting.value} ({setting.key}); {given} is given and counts")
+        return given
 
     def _add(self, setting: ConfigSetting, source: ConfigSettings) -> None:
         """A later file counts, but never a mere default before something said."""
@@ -125,21 +172,27 @@ class _Filling:
         if batch is None:
             self.settings["global_batch"] = ConfigSetting("global_batch", setting.value, setting.key), source
             return
-        per_update = batch * (accumulate or 1)
+        per_update, split = batch * (accumulate or 1), self._split()
+        replicas = max((gpus or 1) // split, 1)
         if gpus is None and accumulate is not None and setting.value % per_update == 0:
-            self.settings["gpus"] = ConfigSetting("gpus", setting.value // per_update, setting.key), source
-        elif accumulate is None and setting.value % (batch * (gpus or 1)) == 0:
-            passes = setting.value // (batch * (gpus or 1))
+            self.settings["gpus"] = ConfigSetting("gpus", setting.value // per_update * split, setting.key), source
+        elif accumulate is None and setting.value % (batch * replicas) == 0:
+            passes = setting.value // (batch * replicas)
             self.settings["accumulate"] = ConfigSetting("accumulate", passes, setting.key), source
-        elif setting.value != per_update * (gpus or 1):
+        elif setting.value != per_update * replicas:
             self._problem(
-                f"{source.name}: train_batch_size {setting.value} is not {batch} × {accumulate or 1} × {gpus or 1} "
-                "(micro batch × accumulation × GPUs), which DeepSpeed refuses"
+                f"{source.name}: {setting.key} {setting.value} is not {batch} × {accumulate or 1} × {replicas} "
+                "(micro batch × accumulation × data parallel GPUs)"
             )
+
+    def _split(self) -> int:
+        """GPUs that share one model, by the strategy."""
+        degrees = degrees_in(str(self._value("strategy") or "")) or {}
+        return prod(degrees.get(name, 1) for name in _SPLIT)
 
     def _settle_places(self) -> None:
         """GPUs that the user counts otherwise are not spread over the file's nodes; how an optimizer updates goes with
-        it; a loader's workers need its speed.
+        it; what a trainer starts by itself is no setting of its loader.
         """
         if "update_style" in self.settings:
             optimizer = self.settings.get("optimizer")
@@ -152,16 +205,22 @@ class _Filling:
         if self.given.get("tokens") is not None:  # they count the whole training
             self.settings.pop("epochs", None)
         if self.given.get("loader_seconds") is None:
-            for name in _NEEDS_LOADER:
-                self.settings.pop(name, None)
+            for name in _OF_LOADER:
+                if name in self.settings and self.settings[name][0].is_default:
+                    del self.settings[name]
 
     def _settle_adapter(self) -> None:
         """Layers of adapters need a rank; quantised weights are frozen, with an adapter beside them."""
+        if any(self.given.get(name) for name in _QUANTISED):
+            for name in _QUANTISED:
+                if name in self.settings and name not in self.given:
+                    setting, source = self.settings.pop(name)
+                    self.notes.append(f"{source.name} says {name} {setting.value} ({setting.key}); yours counts")
         if self._value("lora"):
             return
         for name in ("lora_targets", "lora_dropout"):
             self.settings.pop(name, None)
-        quantised = [name for name in ("four_bit", "eight_bit", "quantize") if name in self.settings]
+        quantised = [name for name in _QUANTISED if name in self.settings]
         if quantised and not self._value("freeze"):
             (setting, source), *_ = [self.settings.pop(name) for name in quantised]
             place = f"{source.name}, {setting.key}"
@@ -169,29 +228,41 @@ class _Filling:
 
     def _settle_text_length(self) -> None:
         """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""
-        packed = self.settings.pop(PACKING, None)
+        is_filled = self.settings.pop(FILLING, None) is not None
+        if self._says_way():
+            self.settings.pop(PACKING, None)
         if "input_shape" not in self.settings:
             return
         setting, source = self.settings["input_shape"]
         if self.given.get("lengths") is not None:
             del self.settings["input_shape"]
-        elif packed is not None:
-            self.notes.append(
-                f"{source.name}, {packed[0].key}: packing joins texts to {setting.value[0]:,} tokens; steps are "
-                "counted as if each text were one sequence, give `lengths` to count packed ones"
-            )
-        elif (longest := self._longest_text()) is not None and longest <= setting.value[0]:
+        elif is_filled or self._value(PACKING):
+            return
+        elif (texts := self._texts()) is not None:
+            self._settle_cut(texts, setting, source)
+
+    def _settle_cut(self, texts: Dataset, setting: ConfigSetting, source: ConfigSettings) -> None:
+        """Texts of a data set that are cut at a trainer's longest length, and padded to the longest of their batch."""
+        most, mean = setting.value[0], texts.mean_tokens
+        if texts.sample_shape[0] <= most:
             del self.settings["input_shape"]
-            self.notes.append(f"{source.name} cuts texts at {setting.value[0]:,} tokens; those of the data are shorter")
+            self.notes.append(f"{source.name} cuts texts at {most:,} tokens; those of the data are shorter")
+        elif mean is not None:
+            del self.settings["input_shape"]
+            lengths = Lengths(min(mean, most), most, PADDED).text
+            self.settings["lengths"] = ConfigSetting("lengths", lengths, setting.key), source
+            self.notes.append(f"{source.name} cuts texts at {most:,} tokens; {texts.name} has {mean:,.0f} on average")
 
-    def _longest_text(self) -> int | None:
-        """Tokens of the longest text of the data set, where it says that."""
-        from epochcast.describe.datasets import find_dataset
+    def _says_way(self) -> bool:
+        """Whether the lengths that are given say what is done with short texts."""
+        given = str(self.given.get("lengths") or "").replace(",", " ").split()
+        return any(way in given for way in WAYS)
 
+    def _texts(self) -> Dataset | None:
+        """The data set, where it is one of texts."""
         name = self._value("dataset")
         dataset = None if name is None else find_dataset(name)
-        is_of_texts = dataset is not None and dataset.kind == "text" and not dataset.counts_tokens
-        return dataset.sample_shape[0] if dataset is not None and is_of_texts else None
+        return dataset if dataset is not None and dataset.kind == "text" and not dataset.counts_tokens else None
 
     def _settle_length(self, options: dict[str, Any]) -> None:
         """So many updates are so many samples, seen once."""
@@ -204,15 +275,27 @@ class _Filling:
             self.notes.append(f"{source.name} says {setting.value:,} updates; {mine} is given and counts")
             return
         strategy = str(options.get("strategy") or "ddp")
-        is_split = degrees_in(strategy) is not None or strategy.partition(":")[0] not in _DATA_PARALLEL
+        is_known = degrees_in(strategy) is not None or strategy.partition(":")[0] in _DATA_PARALLEL
         batch = options.get("global_batch")
-        if batch is None and options.get("batch") is not None and not is_split:
-            batch = options["batch"] * options.get("accumulate", 1) * options.get("gpus", 1)
+        if batch is None and options.get("batch") is not None and is_known:
+            replicas = max(options.get("gpus", 1) // self._split(), 1)
+            batch = options["batch"] * options.get("accumulate", 1) * replicas
         if batch is None:
             self._problem(f"{source.name}: {setting.value:,} updates are not counted; give `samples`")
             return
-        options["samples"], options["epochs"] = setting.value * batch, 1
+        options["samples"], options["epochs"] = self._texts_in(setting.value * batch, options), 1
         self.used.setdefault(source.name, []).append(f"samples {options['samples']:,} ({setting.value:,} updates)")
+
+    def _texts_in(self, sequences: int, options: dict[str, Any]) -> int:
+        """Samples that fill so many sequences: where texts are packed, more of them. Without their lengths the
+        sequences are samples, whatever they were packed from.
+        """
+        is_packed, written = bool(options.get(PACKING)), options.get("lengths")
+        if written is None:
+            options.pop(PACKING, None)
+            return sequences
+        lengths = lengths_in(written, is_packed=is_packed)
+        return int(sequences * lengths.most / lengths.mean) if lengths.way == PACKED else sequences
 
     def _options(self) -> dict[str, Any]:
         options = {name: value for name, value in self.given.items()}
@@ -263,8 +346,9 @@ class _Filling:
                 yield f"read from {source.name}{kind}: {', '.join(self.used[source.name])}"
             elif source.is_strict:
                 yield Note(f"{source.name}{kind}: nothing else is used", Importance.DETAIL)
-            if source.not_modelled:
-                text = f"{source.name}: not modelled: {', '.join(source.not_modelled)}"
+            absent = (*source.not_modelled, *self.absent.pop(source.name, ()))
+            if absent:
+                text = f"{source.name}: not modelled: {', '.join(absent)}"
                 yield Note(text, Importance.NOT_AS_ASKED)
             yield from (as_note(note).of(source.name) for note in source.notes)
             if source.unread:

@@ -6,6 +6,8 @@
     mean=180,max=512,full       every text is padded to the maximum
     quantiles=12/60/120/240/512,padded      lengths at even steps from the shortest (0 %) to the longest (100 %)
     file=lengths.txt,max=512,padded         a length a line; what is above the maximum is cut
+    mean=900,std=700,max=512,cut,padded     mean and standard deviation before texts above the maximum are cut
+    mean=900,std=700,max=512,dropped,padded     the same, and such texts are left out (`limited_lengths`)
 
 Where only mean and maximum are known, lengths between 1 and the maximum are spread as the distribution of largest
 entropy with that mean, which assumes nothing else (Jaynes 1957): p(x) ∝ exp(-λx), λ from the mean. The longest of n
@@ -19,7 +21,6 @@ others whose blocks the allocator keeps (`batches`).
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil, isfinite
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from epochcast.base.notes import Note
 from epochcast.errors import BadInput, UnknownName
+from epochcast.predict.forecast.limited_lengths import LIMITS, limited_quantiles, mean_of
 from epochcast.units import parse_count
 
 PADDED, BUCKETED, PACKED, FULL = "padded", "bucketed", "packed", "full"
@@ -44,7 +46,7 @@ MOST_BYTES = 100_000_000
 FILE_QUANTILES = 101
 FORM = "mean=180,max=512,padded (or packed, full)"
 _STEPS = 2048
-_NAMES = ("mean", "max", "quantiles", "file")
+_NAMES = ("mean", "std", "max", "quantiles", "file")
 
 
 @dataclass(frozen=True)
@@ -124,26 +126,39 @@ class Lengths:
         return 1 + (self.most - 1) * _exponential(shares, _steepness((self.mean - 1) / max(1, self.most - 1)))
 
 
-def lengths_in(text: str) -> Lengths:
-    """The lengths that an option says.
+def lengths_in(text: str, *, is_packed: bool = False) -> Lengths:
+    """The lengths that an option says; `is_packed`: the job says what is done with short texts.
 
     >>> lengths_in("mean=180,max=512,packed").sequences(1000)
     352
     """
-    named, ways = _parts(text)
+    named, words = _parts(text)
+    ways, limits = ([word for word in words if word in kind] for kind in (WAYS, LIMITS))
+    if is_packed and set(ways) - {PACKED}:
+        raise BadInput(f"{text!r}: `packing` joins texts; leave {ways[0]} out of `lengths`")
+    if is_packed:
+        ways = [PACKED]
     if len(ways) != 1:
         raise BadInput(f"{text!r} does not say what is done with short texts: {', '.join(WAYS)}, like {FORM}")
     most = _whole(named["max"], text) if "max" in named else 0
     mean = _number(named["mean"], text) if "mean" in named else 0.0
     quantiles: tuple[float, ...] = ()
-    if "file" in named:
+    if limits or "std" in named:
+        if not (len(limits) == 1 and {*named} == {"mean", "std", "max"}):
+            raise BadInput(
+                f"{text!r}: lengths before a limit are a mean, std and max, and {' or '.join(LIMITS)}, "
+                "like mean=900,std=700,max=512,cut,padded"
+            )
+        quantiles = limited_quantiles(mean, _number(named["std"], text), most, limits[0])
+        mean = mean_of(quantiles)
+    elif "file" in named:
         mean, quantiles = _from_file(Path(named["file"]), most)
     elif "quantiles" in named:
         quantiles = tuple(sorted(_number(part, text) for part in named["quantiles"].split("/")))
         if len(quantiles) < 2 or not all(1 <= length <= LONGEST for length in quantiles):
             raise BadInput(f"{text!r}: quantiles are two lengths or more, each at least 1, like 12/60/120/240/512")
         quantiles = tuple(min(length, most or length) for length in quantiles)
-        mean = mean or sum(low + high for low, high in pairwise(quantiles)) / (2 * (len(quantiles) - 1))
+        mean = mean or mean_of(quantiles)
     elif not (mean and most):
         raise BadInput(f"{text!r} must say the mean and the maximum of the lengths, like {FORM}")
     return Lengths(mean, most or ceil(quantiles[-1]), ways[0], quantiles)
@@ -158,7 +173,7 @@ def _parts(text: str) -> tuple[dict[str, str], list[str]]:
             if name not in _NAMES:
                 raise UnknownName("part of lengths", name, _NAMES)
             named[name] = value
-        elif name in WAYS:
+        elif name in (*WAYS, *LIMITS):
             ways.append(name)
         else:
             raise BadInput(f"{text!r} is no distribution of lengths; write it like {FORM}")

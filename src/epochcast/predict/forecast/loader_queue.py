@@ -239,12 +239,16 @@ def with_page_cache(service: Service, host: WorkerHost, data_bytes: float, used_
     return replace(service, stored_bytes=service.stored_bytes * (1 - hits))
 
 
-def with_input(step: StepForecast, feed: Feed) -> StepForecast:
+def with_input(step: StepForecast, feed: Feed, *, is_fluid: bool = False) -> StepForecast:
     """The step with what it waits for data: a faster device waits longer. Device and loader err apart, so what they
-    may be off adds as squares.
+    may be off adds as squares. `is_fluid` leaves the order of batches out.
     """
-    low, mid, high = (feed.step_seconds(end) for end in (step.seconds.low, step.seconds.mid, step.seconds.high))
-    quick, slow = (feed.paced(factor).step_seconds(step.seconds.mid) for factor in (TOLD_LOW, TOLD_HIGH))
+
+    def step_seconds(of: Feed, gpu_seconds: float) -> float:
+        return of.least_step_seconds(gpu_seconds) if is_fluid else of.step_seconds(gpu_seconds)
+
+    low, mid, high = (step_seconds(feed, end) for end in (step.seconds.low, step.seconds.mid, step.seconds.high))
+    quick, slow = (step_seconds(feed.paced(factor), step.seconds.mid) for factor in (TOLD_LOW, TOLD_HIGH))
     below = hypot(max(0.0, mid - low), max(0.0, mid - quick))
     above = hypot(max(0.0, high - mid), max(0.0, slow - mid))
     seconds = Interval(max(0.0, mid - below), mid, mid + above, step.seconds.coverage)

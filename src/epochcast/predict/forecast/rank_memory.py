@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import TypedDict
 
 from epochcast.describe.capture.model import BuiltModel, Model
-from epochcast.describe.capture.model_reference import CONFIG, FILE_ENDINGS, LIBRARIES, ModelReference
+from epochcast.describe.capture.model_reference import CONFIGURED, FILE_ENDINGS, LIBRARIES, ModelReference
 from epochcast.describe.graph.optimizer import OPTIMIZERS
 from epochcast.describe.graph.trace import Trace
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.memory.communication_buffers import communication_bytes
 from epochcast.predict.memory.device_context import FrameworkVersion
 from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
 from epochcast.predict.memory.lifetimes import Role, lifetimes
@@ -64,13 +65,15 @@ def capture_of(model: object) -> str:
     if not isinstance(model, str):
         return ZOO if isinstance(model, BuiltModel) else CAPTURED
     reference = ModelReference.of(model)
-    is_foreign = reference.is_code or reference.prefix in (*LIBRARIES, CONFIG)
+    is_foreign = reference.is_code or reference.prefix in (*LIBRARIES, *CONFIGURED)
     return CAPTURED if is_foreign or model.lower().endswith(FILE_ENDINGS) else ZOO
 
 
 def held_by_rank(placement: Placement, trace: Trace) -> Held:
-    """What the GPU that holds most has of a step, by the strategy."""
-    return placement.strategy.held(trace, placement.gpus)
+    """What the GPU that holds most has of a step, by the strategy, and the buffers of its communicators."""
+    held = placement.strategy.held(trace, placement.gpus)
+    buffers_bytes = communication_bytes(placement.strategy.communicators(placement.group), placement.device)
+    return held._replace(shares=replace(held.shares, communication_bytes=buffers_bytes))
 
 
 def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> PeakMemory:
@@ -86,7 +89,7 @@ def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, sessi
 
     options = tuple(memory_options(job, placement).items())
     key = (
-        *(model, trace.recipe, placement.device, placement.gpus, placement.strategy, options),
+        *(model, trace.recipe, placement.device, placement.group, placement.strategy, options),
         *(job.lengths, job.empty_cache_steps),
     )
     return session.memories.get(key, compute)

@@ -263,9 +263,12 @@ class UnfitJob:
 
 
 def _is_enough(less: Remedy, more: Remedy) -> bool:
-    """Whether a change makes another superfluous: it changes fewer things, costs no more time and fits as surely."""
+    """Whether a change makes another superfluous: it changes fewer things, costs no more time than the whole percents
+    that are shown, and fits as surely.
+    """
     is_part = less.options.keys() < more.options.keys() and EFFORTS.index(less.effort) <= EFFORTS.index(more.effort)
-    return is_part and less.time_factor <= more.time_factor and (less.verdict == FITS or more.verdict != FITS)
+    is_no_slower = round(less.time_factor, 2) <= round(more.time_factor, 2)
+    return is_part and is_no_slower and (less.verdict == FITS or more.verdict != FITS)
 
 
 def _larger(device: Device) -> list[Device]:

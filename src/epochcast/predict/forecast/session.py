@@ -82,10 +82,10 @@ class Session:
         changed since.
         """
         shape = job.longest_shape
-        key = job.model, shape, job.aux, _state(job.model)
+        key = job.model, shape, job.aux, job.contents, _state(job.model)
 
         def build() -> Model:
-            return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
+            return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code, contents=job.contents)
 
         model = self._networks.get(key, build)
         if isinstance(model, CachedModel) and model.is_stale:

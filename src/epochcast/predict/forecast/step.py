@@ -23,6 +23,7 @@ from epochcast.predict.cost.cost_model import CostModel, Costs, Unanswered, desc
 from epochcast.predict.cost.launch import launch_interval, started_kernels, work_seconds
 from epochcast.predict.cost.masked_attention import at_masked_rate
 from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
+from epochcast.predict.cost.untuned_convolutions import at_untuned_rate
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts
 from epochcast.predict.forecast.streams import Seconds, kernel_ends, with_waits
@@ -95,7 +96,10 @@ def step_forecast(
 
 KERNELS, HOST, COMMUNICATION, INPUT = "kernels", "host", "communication", "input"
 GPU, FRAMEWORK, NETWORK = "gpu", "framework", "network"
-"""What may make an interval wide; that of kernels is divided into the last three."""
+SETUP = "setup"
+"""What may make an interval wide; that of kernels is divided into GPU, FRAMEWORK and NETWORK. SETUP is how people run
+such a step beyond what the job says (`step_margins`).
+"""
 
 
 def exchange_range(mid: StepParts) -> tuple[float, float]:
@@ -130,6 +134,7 @@ def step_costs(trace: Trace, device: Device, model: CostModel, setting: Software
         costs = fused_costs(trace, device, model, setting)
     else:
         costs = at_masked_rate(model.costs(trace.columns, device, setting), trace, device)
+        costs = at_untuned_rate(costs, trace, device, setting)
     missing = np.flatnonzero(costs.answered < 0)
     if len(missing):
         op = f"{describe_op(trace.columns, missing[0])} of layer {trace.layers[missing[0]]!r}"

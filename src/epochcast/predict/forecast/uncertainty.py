@@ -10,7 +10,7 @@ from math import exp, hypot, log, sqrt
 
 from epochcast.base.record import Record
 from epochcast.predict.forecast.measured_step import AFTER_HIGH, AFTER_LOW
-from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK
+from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK, SETUP
 
 MEASURE = "--step-seconds"
 """One measured step replaces what was estimated of kernels."""
@@ -19,6 +19,7 @@ _NARROWED_BY = {
     GPU: MEASURE,
     FRAMEWORK: MEASURE,
     NETWORK: MEASURE,
+    SETUP: MEASURE,
     HOST: "--host-class",
     COMMUNICATION: "--link",
     INPUT: "epochcast bench loader",

@@ -47,6 +47,7 @@ class Role(IntEnum):
     BUFFERS = 7
     WORKSPACE = 8
     BUCKETS = 9
+    GATHERED = 10
 
     @property
     def label(self) -> str:

@@ -41,12 +41,9 @@ OUTSIDE = (1 - COVERAGE) / 2
 """What is below an interval, and above it."""
 LEAST, MOST = 0.001, 0.999
 """No verdict is surer than this: rarer things than any table shows happen."""
-NCCL_BYTES = 2**30
-"""What "communication" has a share by."""
-
 DYNAMIC = ("activations", "temporaries", "autocast_copies", "workspace")
 """Parts of a breakdown that come and go during a step."""
-KEPT = ("parameters", "gradients", "optimizer_state", "buckets")
+KEPT = ("parameters", "gathered", "gradients", "optimizer_state", "buckets")
 """Parts of a breakdown that several GPUs may share."""
 
 ZOO, CAPTURED, OPAQUE = "zoo", "captured", "opaque"
@@ -87,7 +84,7 @@ ALONE_OF_ZOO = StepKind()
 
 def part_shares(kind: StepKind, breakdown: Mapping[str, int], number: str) -> dict[str, float]:
     """The shares of one of MEMORY_KINDS by part, of what is alive at the peak and the context."""
-    beside = ("fragmentation",) if number == ON_DEVICE else ("fragmentation", "context")
+    beside = ("fragmentation",) if number == ON_DEVICE else ("fragmentation", "communication", "context")
     sizes = {name: size for name, size in breakdown.items() if name not in beside}
     whole = max(1, sum(sizes.values()))
     dynamic = sum(sizes.get(name, 0) for name in DYNAMIC) / whole
@@ -103,7 +100,7 @@ def part_shares(kind: StepKind, breakdown: Mapping[str, int], number: str) -> di
     if kind.sharing in (SHARDED, SPLIT):
         shares["sharding"] = sum(sizes.get(name, 0) for name in KEPT) / whole
     if kind.sharing != ALONE and number == ON_DEVICE:
-        shares["communication"] = min(1.0, NCCL_BYTES / whole)
+        shares["communication"] = sizes.get("communication", 0) / whole
     return shares
 
 
@@ -116,6 +113,8 @@ class MemorySpread:
     """Of log(measured/forecast) ÷ deviation: (probability, value), rising."""
     variances: Mapping[str, float]
     kind: StepKind
+    certain_bytes: int = 0
+    """What every number has at least."""
 
     def factor(self, probability: float, number: str = ON_DEVICE) -> float:
         """The least multiple of the forecast that a measured number exceeds with no more than 1 − probability."""
@@ -131,10 +130,13 @@ class MemorySpread:
         score = _line(log(factor) / self.deviations[number], values, scores)
         return min(MOST, max(LEAST, _NORMAL.cdf(score)))
 
-    def interval(self, mid_bytes: float, number: str = ON_DEVICE) -> Interval:
-        """The middle 90 %; the forecast itself is inside."""
-        low, high = (self.factor(share, number) for share in (OUTSIDE, 1 - OUTSIDE))
-        return Interval(min(1.0, low) * mid_bytes, mid_bytes, max(1.0, high) * mid_bytes)
+    def interval(self, mid_bytes: float, number: str = ON_DEVICE, *, allocated_bytes: float | None = None) -> Interval:
+        """The middle 90 %, but nothing below what is certain; the forecast itself is inside. Every number is at least
+        what is allocated, so that none is lower than the low end of that.
+        """
+        low, high = (self.factor(share, number) * mid_bytes for share in (OUTSIDE, 1 - OUTSIDE))
+        least = 0.0 if allocated_bytes is None else self.factor(OUTSIDE, ALLOCATED) * allocated_bytes
+        return Interval(min(mid_bytes, max(low, least, self.certain_bytes)), mid_bytes, max(mid_bytes, high))
 
     @property
     def _curve(self) -> tuple[list[float], list[float]]:
@@ -156,15 +158,15 @@ class MemorySpreads:
     variances: Mapping[str, float]
     quantiles: Mapping[str, tuple[tuple[float, float], ...]]
 
-    def of(self, kind: StepKind, breakdown: Mapping[str, int]) -> MemorySpread:
-        """Of one step whose nvidia-smi number is made of these parts."""
+    def of(self, kind: StepKind, breakdown: Mapping[str, int], certain_bytes: int = 0) -> MemorySpread:
+        """Of one step whose nvidia-smi number is made of these parts, and which holds `certain_bytes` at some time."""
         shares = {number: part_shares(kind, breakdown, number) for number in MEMORY_KINDS}
         parts = {
             number: {part: share**2 * self.variances[part] for part, share in of_number.items()}
             for number, of_number in shares.items()
         }
         deviations = {number: sqrt(sum(variances.values())) for number, variances in parts.items()}
-        return MemorySpread(deviations, self.quantiles[kind.group], parts[ON_DEVICE], kind)
+        return MemorySpread(deviations, self.quantiles[kind.group], parts[ON_DEVICE], kind, certain_bytes)
 
 
 @remembered(1)

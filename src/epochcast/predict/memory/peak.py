@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput, UnknownName
@@ -29,10 +28,19 @@ from epochcast.predict.memory.caching_allocator import CachingAllocator
 from epochcast.predict.memory.device_context import FrameworkVersion, context_bytes, usable_bytes
 from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.predict.memory.memory_kinds import ALLOCATED, ON_DEVICE, RESERVED
-from epochcast.predict.memory.memory_spreads import ALONE_OF_ZOO, OPAQUE, MemorySpread, StepKind, shipped_spreads
+from epochcast.predict.memory.memory_spreads import (
+    ALONE,
+    ALONE_OF_ZOO,
+    LEAST,
+    OPAQUE,
+    MemorySpread,
+    StepKind,
+    shipped_spreads,
+)
 from epochcast.predict.memory.peak_contents import AliveBytes, alive_at
 from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.predict.memory.sharding import WHOLE, RankShares
+from epochcast.predict.memory.timeline import Timeline
 from epochcast.predict.memory.varied_lengths import VariedLengths, VariedStorages
 from epochcast.predict.memory.verdict import EVEN, HARDLY, SURE, is_fitting, verdict_of
 from epochcast.predict.memory.workspaces import most_workspace_bytes, with_workspaces
@@ -42,6 +50,8 @@ MOST_LOST = 1.6
 """How many smaller batches are replayed, of those whose storages could reserve as much: an allocator seldom reserves
 1.6 times what is alive (U-Net at a batch of 32: 1.5). What is left are small falls between batches of other sizes."""
 
+STANDING = (Role.PARAMETERS, Role.GRADIENTS, Role.OPTIMIZER_STATE)
+"""What a job holds whatever its activations are."""
 NEAR = 0.1
 """Bounds of a probability that are closer need no further replay."""
 
@@ -54,25 +64,11 @@ ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
 
 
 @dataclass(frozen=True)
-class Timeline:
-    """Live bytes during every op (the first entry: before the first op), by role."""
-
-    names: tuple[str, ...]
-    phases: tuple[str, ...]
-    live_bytes: Mapping[str, NDArray[np.int64]]
-
-    @property
-    def total_bytes(self) -> NDArray[np.int64]:
-        """All of them together."""
-        total: NDArray[np.int64] = np.sum(list(self.live_bytes.values()), axis=0)
-        return total
-
-
-@dataclass(frozen=True)
 class PeakMemory:
     """Bytes of one step at its peak.
 
     `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
+    `context_bytes` is all that is beside tensors: in `breakdown` it is "context" and "communication".
     `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive.
     `alive` is what is alive then, by layer. `fits_probability` is None where no device is given. `spread` says how sure
     the numbers are. `paged_bytes` of state had to go to the host for that, where the optimizer pages it.
@@ -123,7 +119,9 @@ class PeakMemory:
     def interval_of(self, number: str) -> Interval:
         """One of the three numbers that people quote (`memory_kinds`)."""
         middles = {ALLOCATED: self.allocated_bytes, RESERVED: self.reserved_bytes, ON_DEVICE: self.bytes.mid}
-        return self.bytes if number == ON_DEVICE else self.spread.interval(middles[number], number)
+        if number == ON_DEVICE:
+            return self.bytes
+        return self.spread.interval(middles[number], number, allocated_bytes=self.allocated_bytes)
 
     @property
     def saved_bytes(self) -> int:
@@ -233,8 +231,15 @@ class MemoryStep:
 
     @property
     def context_bytes(self) -> int:
-        """What the process holds beside tensors."""
-        return 0 if self.device is None else context_bytes(self.device, self.framework_version)
+        """What the process holds beside tensors: the context, and the buffers of its communicators."""
+        return sum(self.beside_tensors.values())
+
+    @property
+    def beside_tensors(self) -> dict[str, int]:
+        """The parts of `context_bytes`, as a breakdown names them."""
+        context = 0 if self.device is None else context_bytes(self.device, self.framework_version)
+        buffers = self.shares.communication_bytes
+        return {**({"communication": buffers} if buffers else {}), "context": context}
 
     @property
     def room_bytes(self) -> int:
@@ -247,7 +252,13 @@ class MemoryStep:
         live = self.live_bytes(batch)
         where = int(np.argmax(live.sum(axis=0)))
         parts = {role.label: int(live[role, where]) for role in Role}
-        return shipped_spreads().of(self.kind, parts | {"context": self.context_bytes})
+        return shipped_spreads().of(self.kind, parts | self.beside_tensors, self._certain(live))
+
+    def _certain(self, live: Integers) -> int:
+        """The most that parameters, gradients and optimizer state take together at any time: known to the byte on one
+        GPU that holds them all. What several GPUs share depends on how they do it.
+        """
+        return int(live[list(STANDING)].sum(axis=0).max()) if self.kind.sharing == ALONE else 0
 
     def limit_bytes(self, batch: int, probability: float) -> int:
         """What the allocator may need in a replay for a step that is on the device with that probability."""
@@ -255,8 +266,10 @@ class MemoryStep:
         return max(0, int(usable_bytes(self.device) / self.spread(batch).factor(probability)) - self.context_bytes)
 
     def fits_with(self, batch: int, probability: float) -> bool:
-        """Whether a step is on the device with at least that probability."""
-        return self.fits(batch, self.limit_bytes(batch, probability))
+        """Whether a step is on the device with at least that probability; not where what is certain is too much."""
+        assert self.device is not None
+        is_possible = self._certain(self.live_bytes(batch)) + self.context_bytes <= usable_bytes(self.device)
+        return is_possible and self.fits(batch, self.limit_bytes(batch, probability))
 
     def is_sure(self, batch: int) -> bool:
         """Whether the verdict on a batch is "fits"."""
@@ -267,6 +280,8 @@ class MemoryStep:
         assert self.device is not None
         usable, spread = usable_bytes(self.device), self.spread(batch)
         live = self.live_bytes(batch)
+        if self._certain(live) + self.context_bytes > usable:
+            return LEAST
         most_bytes = self.usage(batch).reserved_bytes
         least_bytes = int((live.sum(axis=0) - live[Role.WORKSPACE]).max())
         lower, upper = (
@@ -371,11 +386,11 @@ def peak_memory(
     where = int(np.argmax(live.sum(axis=0)))
     context, spread = step.context_bytes, step.spread(trace.batch)
     parts = {role.label: int(live[role, where]) for role in Role if live[role, where]}
-    parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), "context": context}
+    parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), **step.beside_tensors}
     names, phases = trace.template.derived.get("timeline", lambda: _entries(trace))
     timeline = Timeline(names, phases, {role.label: live[role] for role in Role if live[role].any()})
     return PeakMemory(
-        spread.interval(usage.reserved_bytes + context),
+        spread.interval(usage.reserved_bytes + context, allocated_bytes=usage.allocated_bytes),
         usage.allocated_bytes,
         usage.reserved_bytes,
         context,

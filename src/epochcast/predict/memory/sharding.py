@@ -40,7 +40,8 @@ class RankShares:
 
     `others_sample_bytes` are activations that are not of this batch, per sample of it: what other ranks send to the one
     with the loss, micro-batches in flight. `bucket_fraction` is of the bytes of the gradients. Where gradients or
-    parameters are sharded (`sums_apart`, `gathers`), what is whole for a while comes on top.
+    parameters are sharded (`sums_apart`, `gathers`), what is whole for a while comes on top. `communication_bytes` are
+    beside tensors (`communication_buffers`).
     """
 
     parameter_fraction: float = 1.0
@@ -52,6 +53,7 @@ class RankShares:
     sums_apart: bool = False
     gathers: bool = False
     keeps_root: bool = False
+    communication_bytes: int = 0
 
     def __post_init__(self) -> None:
         for name in ("parameter", "gradient", "state", "activation", "bucket"):
@@ -140,7 +142,7 @@ def _gathered(lives: Lifetimes, trace: Trace, fraction: float, *, keeps_root: bo
         at = each.asked, each.last
         together[at] = together.get(at, 0) + stored_bytes.get(each.parameter, 0)
     for (born, last), size_bytes in together.items():
-        yield _Added(f"gathered.{born}.{last}", Role.PARAMETERS, int(fraction * size_bytes), 0, born, last)
+        yield _Added(f"gathered.{born}.{last}", Role.GATHERED, int(fraction * size_bytes), 0, born, last)
 
 
 def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Added]:

@@ -73,6 +73,21 @@ def test_tokens_travel_twice_per_mixture_and_pass() -> None:
     assert [size for *_, size in dispatches] == [TOKENS * CHOSEN * WIDTH * 4] * 4 * LAYERS
 
 
+def test_the_busiest_rank_has_more_tokens_and_all_wait_for_it() -> None:
+    """1.5 times the mean: rows of its experts, what it receives, and nothing on ranks that have all experts."""
+    uneven = MODEL.trace(Recipe(4, optimizer="adam", expert_imbalance=1.5))
+    even, busiest = (rank_for(step, Layout(4, expert=4)) for step in (trace(), uneven))
+
+    def rows(step: Trace) -> set[int]:
+        products = [op for op in step.ops if isinstance(op.kind, Matmul) and op.weights]
+        return {op.inputs[0].shape[1] for op in products if len(op.weights[0].shape) == 3}
+
+    assert (rows(even.trace), rows(busiest.trace)) == ({4 * 4 * 16}, {4 * 4 * 24})
+    assert [size for *_, size in busiest.dispatches] == [1.5 * size for *_, size in even.dispatches]
+    alone = rank_for(uneven, Layout(4)).trace
+    assert alone.flops["matrix"] == trace().flops["matrix"]
+
+
 def test_tensor_parallel_ranks_share_out_the_tokens_of_experts() -> None:
     whole = trace()
     part = rank_for(whole, Layout(tensor=2)).trace

@@ -98,7 +98,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(text: str, message: str) -> 
     ("text", "message"),
     [
         ("horovdo", "no strategy called 'horovdo'; near: horovod"),
-        ("dp4,xp2", "no part of strategy 'dp4,xp2' called 'xp2'; known: cp2, dp8, ep8, even, pp2, tp4, vp2, zero1"),
+        ("dp4,xp2", "no part of strategy 'dp4,xp2' called 'xp2'; known: cp2, dp8, ep8, even, overlap, pp2, tp4"),
         ("pipeline:zigzag", "no option of strategy pipeline called 'zigzag'; known: 1f1b, gpipe"),
     ],
 )

@@ -5,6 +5,7 @@ vp2               every pipeline stage has two chunks of the model (interleaved)
 ep8               experts are spread over eight of the GPUs of a stage
 zero1             the optimizer is sharded over dp and cp
 even              every pipeline stage has as many layers (Megatron-LM), not as much work
+overlap           tensor parallel ranks exchange in pieces beside their products (tp_comm_overlap of Transformer Engine)
 """
 
 import re
@@ -19,7 +20,7 @@ SERIAL = "serial"
 
 _PART = re.compile(r"(dp|tp|pp|vp|cp|ep)(\d+)")
 _SPLIT = ("tp", "pp", "cp")
-_WORDS = ("zero1", "even")
+_WORDS = ("zero1", "even", "overlap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Layout:
     """data · tensor · pipeline · context ranks; `chunks` parts of the model per stage, run in the order of `schedule`.
 
     Experts are spread over `expert` of the ranks of a stage. `is_even`: stages of as many layers, not of as much work.
+    `overlaps`: tensor parallel ranks that split norms, too, exchange beside their products.
     """
 
     data: int = 1
@@ -37,6 +39,7 @@ class Layout:
     context: int = 1
     expert: int = 1
     is_even: bool = False
+    overlaps: bool = False
 
     def __post_init__(self) -> None:
         for what in ("data", "tensor", "pipeline", "chunks", "context", "expert"):
@@ -102,6 +105,8 @@ def layout_of(text: str, degrees: dict[str, int], gpus: int) -> Layout:
     data, tensor, pipeline, chunks = (degrees.get(name, 1) for name in ("dp", "tp", "pp", "vp"))
     if "even" in degrees and pipeline == 1:
         raise BadInput(f"strategy {text!r}: even is about the stages of a pipeline, and there is no pp")
+    if "overlap" in degrees and tensor == 1:
+        raise BadInput(f"strategy {text!r}: overlap is about tensor parallel ranks, and there is no tp")
     return Layout(
         data,
         tensor,
@@ -110,4 +115,5 @@ def layout_of(text: str, degrees: dict[str, int], gpus: int) -> Layout:
         context=degrees.get("cp", 1),
         expert=degrees.get("ep", 1),
         is_even="even" in degrees,
+        overlaps="overlap" in degrees,
     )

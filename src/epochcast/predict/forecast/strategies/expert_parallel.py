@@ -1,8 +1,10 @@
 """Expert parallelism: the experts of a mixture spread over ranks (Lepikhin et al. 2021, "GShard").
 
 Each of e ranks holds an e-th of the experts, and runs them on the tokens that any of the e ranks dispatched to them.
-With balanced routing that is as much work as all experts on its own tokens, in fewer and longer products. Tokens travel
-all to all twice per mixture and pass:
+With balanced routing that is as much work as all experts on its own tokens, in fewer and longer products. Where routing
+is uneven, all wait for the rank with most tokens, which has `expert_imbalance` times as many, and its buffers are
+larger; with a capacity (`graph.expert_capacity`) all ranks have as many. Tokens travel all to all twice per mixture and
+pass:
 
     forward    to their experts behind the dispatch, back in front of the combine
     backward   their gradients to the experts behind the combine's, back in front of the dispatch's
@@ -14,6 +16,7 @@ and combine, and products with a stack of weights (`describe.capture.zoo.moe`); 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import ceil
 
 from epochcast.describe.graph.op import Op, Phase
 from epochcast.describe.graph.op_kinds import Gather, Kind, Matmul, Scatter
@@ -34,7 +37,7 @@ def has_experts(trace: Trace) -> bool:
 def spread(rank: Rank, expert: int, tensor: int) -> Rank:
     """The step of a rank that has an `expert`-th of the experts and a `tensor`-th of the tokens for them."""
     whole = rank.trace
-    mixtures = _Mixtures.of(whole)
+    mixtures = _Mixtures.of(whole, whole.recipe.expert_imbalance if expert > 1 else 1.0)
     if not mixtures.parameters:
         raise BadInput(f"expert parallel: {whole.name} has no mixture of experts")
     if mixtures.experts % expert:
@@ -71,9 +74,10 @@ class _Mixtures:
     experts: int
     parameters: frozenset[str]
     stacked: frozenset[str]
+    imbalance: float = 1.0
 
     @classmethod
-    def of(cls, trace: Trace) -> "_Mixtures":
+    def of(cls, trace: Trace, imbalance: float) -> "_Mixtures":
         own = {p.name for p in trace.parameters}
         copied: dict[str, str] = {}  # by the name of a copy (a cast): the parameter
         count, parameters, stacked = 0, set(), set()
@@ -88,7 +92,7 @@ class _Mixtures:
                     parameter = copied.get(tensor.name, tensor.name)
                     parameters.add(parameter)
                     stacked |= {tensor.name, parameter}
-        return cls(count, frozenset(parameters), frozenset(stacked))
+        return cls(count, frozenset(parameters), frozenset(stacked), imbalance)
 
     def part(self, op: Op, growth: Sides | None, expert: int, tensor: int) -> tuple[Op, Sides | None]:
         """A rank's part of an op; the update is scaled as a whole."""
@@ -116,7 +120,12 @@ class _Mixtures:
         is_sorted = growth is not None and len(growth) > 1 and growth[1][1] and not growth[0][1]
         if growth is None or not is_sorted or tensor.shape[0] != self.experts:
             return tensor, growth
-        shape = (tensor.shape[0] // expert, -(-tensor.shape[1] * expert // cut), *tensor.shape[2:])
         constant, slope = growth[1]
-        rows = (-(-constant * expert // cut), -(-slope * expert // cut))
+        rows = self._rows(constant, expert, cut), self._rows(slope, expert, cut)
+        batch = (tensor.shape[1] - constant) // slope
+        shape = (tensor.shape[0] // expert, rows[0] + batch * rows[1], *tensor.shape[2:])
         return replace(tensor, shape=shape), ((growth[0][0] // expert, 0), rows, *growth[2:])
+
+    def _rows(self, rows: int, expert: int, cut: int) -> int:
+        """Tokens of `expert` ranks for the experts of the busiest one, of which `cut` ranks have a part each."""
+        return ceil(round(rows * expert * self.imbalance / cut, 6))

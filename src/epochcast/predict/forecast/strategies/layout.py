@@ -39,6 +39,7 @@ from epochcast.predict.forecast.step_parts import BACKWARD, FORWARD, Kernels, St
 from epochcast.predict.forecast.strategies.context_parallel import shift_messages
 from epochcast.predict.forecast.strategies.cuts import Places, Segments, segments
 from epochcast.predict.forecast.strategies.degrees import Layout
+from epochcast.predict.forecast.strategies.exposed_pieces import WHOLE, exposed_pieces
 from epochcast.predict.forecast.strategies.messages import Message, pass_seconds, timeline
 from epochcast.predict.forecast.strategies.pipeline_schedules import MicroBatchWork, stage_ends
 from epochcast.predict.forecast.strategies.pipeline_stages import fullest_stage, shared_out
@@ -47,6 +48,7 @@ from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
 from epochcast.predict.forecast.strategies.subgroups import subgroup
 from epochcast.predict.forecast.strategies.tensor_parallel import Rank
 from epochcast.predict.forecast.streams import Seconds, kernel_ends
+from epochcast.predict.memory.communication_buffers import ALL_TO_ALL, COLLECTIVE, NEIGHBOURS, Communicator
 from epochcast.predict.memory.sharding import Held, RankShares, bucket_fraction, zero1_bucket_fraction
 
 GRADIENT_WIRE = 1
@@ -122,6 +124,21 @@ class SplitModel(Strategy):
                 bucket_fraction=self._bucket_fraction(stage) if has_buckets else 0.0,
                 others_sample_bytes=others_bytes,
             ),
+        )
+
+    def communicators(self, group: Group) -> tuple[Communicator, ...]:
+        """Those of tensor and context parallel ranks, of gradients, of experts, and the stages next to a rank's own."""
+        layout = self.layout
+        copies = layout.data * layout.context
+        spread = [
+            (layout.tensor, 1, COLLECTIVE),
+            (layout.context, layout.tensor, NEIGHBOURS),
+            (copies, layout.tensor, COLLECTIVE),
+            (layout.expert, 1, ALL_TO_ALL),
+            (layout.pipeline, layout.stage_ranks, NEIGHBOURS),
+        ]
+        return tuple(
+            Communicator(subgroup(group, ranks, stride), exchange) for ranks, stride, exchange in spread if ranks > 1
         )
 
     def _bucket_fraction(self, stage: Trace) -> float:
@@ -230,8 +247,15 @@ def _in_line(kernels: Kernels, rank: Rank, strategy: SplitModel, group: Group) -
             Message(after, before, all_reduce_seconds(batch * sample_bytes, near, strategy.algorithm))
             for after, before, sample_bytes in rank.sums
         ]
-        for exchanged, seconds in ((rank.gathers, all_gather_seconds), (rank.scatters, reduce_scatter_seconds)):
-            messages += [Message(after, before, seconds(batch * size, near)) for after, before, size in exchanged]
+        exposed = exposed_pieces(kernels, layout.tensor) if layout.overlaps else WHOLE
+        messages += [
+            Message(after, before, exposed.gather_seconds(before, all_gather_seconds(batch * size, near)))
+            for after, before, size in rank.gathers
+        ]
+        messages += [
+            Message(after, before, exposed.scatter_seconds(after, reduce_scatter_seconds(batch * size, near)))
+            for after, before, size in rank.scatters
+        ]
     if layout.expert > 1:
         experts = subgroup(group, layout.expert, 1)
         messages += [

@@ -25,6 +25,7 @@ from epochcast.predict.comm.collectives import broadcast_seconds
 from epochcast.predict.forecast.exchange import gradients, waiting_for_the_slowest
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts, assembled
 from epochcast.predict.forecast.strategies.strategy import Strategy, Timing
+from epochcast.predict.memory.communication_buffers import Communicator
 from epochcast.predict.memory.sharding import RankShares
 
 # `replicate` walks every parameter of every replica in Python. Least relative squares of (step on g GPUs − step on one)
@@ -44,6 +45,10 @@ class OneProcess(Strategy):
     def memory_shares(self, trace: Trace, gpus: int) -> RankShares:
         """The first GPU gathers what the others make and has the loss of all, kept here for the whole step."""
         return RankShares(others_sample_bytes=(gpus - 1) * _loss_sample_bytes(trace))
+
+    def communicators(self, group: Group) -> tuple[Communicator, ...]:
+        """`broadcast_coalesced` and `reduce_add_coalesced` take NCCL where it is there."""
+        return (Communicator(group),)
 
     def check(self, gpus: int, nodes: int) -> None:
         Strategy.check(self, gpus, nodes)

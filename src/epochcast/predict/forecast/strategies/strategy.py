@@ -14,10 +14,14 @@ from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.predict.comm.stragglers import PYTORCH
 from epochcast.predict.forecast.step_parts import Kernels, StepParts
+from epochcast.predict.memory.communication_buffers import Communicator
 from epochcast.predict.memory.sharding import WHOLE, Held, RankShares
 
 Timing = Callable[[Kernels], StepParts]
 """From the kernels of one rank to the parts of its step."""
+
+COPIES = ("one_to_all", "hierarchical_copy", "reduce_to_one_device")
+"""Algorithms that are not NCCL's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,10 @@ class Strategy(ABC):
     def held(self, trace: Trace, gpus: int) -> Held:
         """The step whose storages the GPU that holds most has, and its shares of them."""
         return Held(trace, self.memory_shares(trace, gpus))
+
+    def communicators(self, group: Group) -> tuple[Communicator, ...]:
+        """The groups of ranks that one rank talks to by NCCL; none where GPUs copy to each other or to a server."""
+        return () if self.algorithm in COPIES else (Communicator(group),)
 
     @property
     def sharing_less(self) -> "Strategy | None":

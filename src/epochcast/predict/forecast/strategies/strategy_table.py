@@ -1,7 +1,7 @@
 """Strategies by name: what a user writes, and what it means.
 
 NAME              single, ddp, horovod, mirrored, …                     the table at the foot
-NAME:OPTION       mirrored:hierarchical_copy, parameter_server:4, pipeline:gpipe
+NAME:OPTION       mirrored:hierarchical_copy, parameter_server:4, pipeline:gpipe, fsdp:8
 dp8,tp4,pp2       a product of degrees (`degrees`)
 """
 
@@ -144,6 +144,20 @@ def _pipeline(option: str, gpus: int) -> Strategy:
     return SplitModel(name, "ring", layout=Layout(pipeline=gpus, schedule=option or "1f1b"))
 
 
+def _sharded(strategy: Sharded) -> Maker:
+    """Its option is how many neighbours share what is sharded."""
+
+    def checked(option: str, gpus: int) -> Strategy:
+        if not option:
+            return strategy
+        name = f"{strategy.name}:{option}"
+        if not option.isdecimal() or int(option) < 2:
+            raise BadInput(f"strategy {name!r}: the number of GPUs that share must be at least 2, such as fsdp:8")
+        return replace(strategy, name=name, neighbours=int(option))
+
+    return checked
+
+
 SINGLE = SingleGpu("single", "ring")
 DDP = DataParallel("ddp", "auto", buckets=DDP_BUCKETS)
 ZERO1 = Sharded("zero1", "ring", stage=1, before=DDP)
@@ -158,10 +172,10 @@ STRATEGIES: Mapping[str, Maker] = {
     "multi_worker_mirrored": _multi_worker_mirrored,
     "parameter_server": _parameter_server,
     "data_parallel": _plain(OneProcess("data_parallel", "one_to_all")),
-    "zero1": _plain(ZERO1),
-    "zero2": _plain(ZERO2),
-    "zero3": _plain(Sharded("zero3", "ring", stage=3, before=ZERO2)),
-    "fsdp": _plain(Sharded("fsdp", "ring", stage=3, before=ZERO2, keeps_root=True)),
+    "zero1": _sharded(ZERO1),
+    "zero2": _sharded(ZERO2),
+    "zero3": _sharded(Sharded("zero3", "ring", stage=3, before=ZERO2)),
+    "fsdp": _sharded(Sharded("fsdp", "ring", stage=3, before=ZERO2, keeps_root=True)),
     "hybrid": _plain(Hybrid("hybrid", "auto")),
     "model": _on_gpus("model", _model),
     "tensor": _on_gpus("tensor", _tensor),
