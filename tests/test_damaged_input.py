@@ -84,12 +84,13 @@ def test_a_keras_layer_has_no_billion_outputs() -> None:
 
 
 def test_architectures_of_a_configuration_may_be_any_value(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
+    transformers = pytest.importorskip("transformers")
     from types import SimpleNamespace
 
-    from epochcast.describe.capture.hf import _task
+    from epochcast.describe.capture.hf_tasks import task_of
 
-    assert _task(SimpleNamespace(model_type="bert", architectures=100)) == _task(SimpleNamespace(model_type="bert"))
+    damaged, plain = SimpleNamespace(model_type="bert", architectures=100), SimpleNamespace(model_type="bert")
+    assert task_of(transformers, damaged) == task_of(transformers, plain)
 
 
 @pytest.mark.parametrize("odd", [float("inf"), float("nan"), 1e300, 5e-324])

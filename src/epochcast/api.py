@@ -11,8 +11,9 @@ True
 An answer draws itself: `rich.print(answer)` and a notebook show the tables of the command line, `as_dict()` is the
 object that `--json` prints.
 
-`config` are files of settings (DeepSpeed, Accelerate, TrainingArguments, a training script) whose values count where no
-option says otherwise; so do those of the script that makes the model. `config=None` reads none of them.
+`config` are files of settings: a trainer's, DeepSpeed's, a training script, a shell script that starts one. Their
+values count where no option says otherwise; so do those of the script that makes the model. `config=None` reads none
+of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,10 +46,11 @@ from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
+from epochcast.predict.forecast.job import JOB_OPTIONS, Job
+from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import placement_of, settled
-from epochcast.predict.forecast.job_settings import filled
+from epochcast.predict.forecast.job_settings import NoModel, filled
 from epochcast.predict.forecast.loader_queue import Service
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
@@ -101,7 +103,7 @@ def _takes(*kinds: type) -> Callable[[Verb], Verb]:
 
 @_takes(Job, Where)
 def forecast(
-    model: object,
+    model: object = None,
     placement: Placement | None = None,
     *,
     config: Config = (),
@@ -113,9 +115,10 @@ def forecast(
 ) -> Forecast:
     """How long a job takes, what it needs and what it costs.
 
-    `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. A live PyTorch module may come with
-    `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file of `epochcast fit` to answer with, `history`
-    one of `epochcast history fit` that corrects the answer; a `session` keeps what several forecasts share.
+    `model` is a `Job`, or what it trains; left out, a file of `config` says it. `options` are those of `Job` and
+    `Where`. A live PyTorch module may come with `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file
+    of `epochcast fit` to answer with, `history` one of `epochcast history fit` that corrects the answer; a `session`
+    keeps what several forecasts share.
     """
     answer = _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
     if history is None:
@@ -325,7 +328,9 @@ def inspect(
     for name in options:
         raise UnknownOption(name, {*signature(inspect).parameters, *WORKLOAD_NAMES})
     job = model if isinstance(model, Job) else Job(model, input_shape=input_shape, aux=aux)
-    return inspect_graph(find_model(job.model, job.input_shape, aux=job.aux), count_bias=count_bias)
+    return inspect_graph(
+        find_model(job.model, job.input_shape, aux=job.aux, contents=job.contents), count_bias=count_bias
+    )
 
 
 def _requested(
@@ -365,16 +370,19 @@ def _job_and_where(
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
     option_names = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     options = dict(options)
-    network = as_workload(model.model if isinstance(model, Job) else model, options)
+    network = None if model is None else as_workload(model.model if isinstance(model, Job) else model, options)
     model = replace(model, model=network) if isinstance(model, Job) and network is not model.model else model
     for name in options:
         if name not in option_names:
             raise UnknownOption(name, {*option_names, *signature(verb).parameters, *WORKLOAD_NAMES})
     notes: tuple[str, ...] = ()
+    if model is None and not config:
+        raise NoModel([])
     if not isinstance(model, Job) and config is not None:
         places = _PLACE_NAMES if has_place and placement is None else ()
         read = filled(model, options, _paths(config), {*_JOB_NAMES, *places} - {*leave})
         options, notes = read.options, read.notes
+        network = read.model if network is None else network
     elif config:
         raise BadInput("a job says everything itself: give config with a model, not with a Job")
     of_job = {name: value for name, value in options.items() if name in _JOB_NAMES}

@@ -30,9 +30,9 @@ def test_a_given_total_below_the_step_of_the_log_is_refused_with_one_that_would_
         BadInput, match=r"`total` 79: the log has already reached step 80; give the number of steps in all$"
     ):
         check_total(History(step=80.0), 79)
-    with pytest.raises(BadInput, match="for 79 epochs of 100 steps give `total` 7900"):
+    with pytest.raises(BadInput, match="for 79 epochs of 100 steps give `epochs` 79 or `total` 7900"):
         check_total(History(step=300.0, epoch=4.0, steps_per_epoch=100.0), 79)
-    with pytest.raises(BadInput, match="steps in all, not of epochs"):
+    with pytest.raises(BadInput, match="steps in all, or `epochs` 79"):
         check_total(History(step=300.0, epoch=4.0), 79)
     with pytest.raises(BadInput, match="step 300 of 990; leave `total` out"):
         check_total(History(step=300.0, total_steps=990.0), 79)
@@ -46,3 +46,23 @@ def test_nothing_told_is_asked_for() -> None:
 def test_no_total_below_zero() -> None:
     with pytest.raises(BadInput, match="above 0"):
         total_of(History(), -1)
+
+
+# 79 epochs: of 100 steps as the log says; of 300 / 4 = 75 as far as it has come.
+@pytest.mark.parametrize(
+    ("history", "steps"),
+    [
+        (History(step=300.0, epoch=3.0, steps_per_epoch=100.0), 7900),
+        (History(step=300.0, epoch=4.0), 5925),
+        (History(step=4.0, epoch=4.0), 79),
+    ],
+)
+def test_given_epochs_are_counted_in_the_steps_of_the_log(history: History, steps: int) -> None:
+    assert total_of(history, epochs=79).steps == steps
+
+
+def test_epochs_of_a_log_that_knows_none_are_asked_for_in_steps() -> None:
+    with pytest.raises(BadInput, match=r"does not say how many steps an epoch has .it is at step 300.; give `total`"):
+        total_of(History(step=300.0), epochs=79)
+    with pytest.raises(BadInput, match="`epochs` must be a number above 0"):
+        total_of(History(step=300.0), epochs=-1)

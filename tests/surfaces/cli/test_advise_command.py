@@ -185,6 +185,6 @@ def test_a_forecast_waits_for_its_loader() -> None:
     assert alone["step_parts"]["exposed_input"] == 0
 
 
-def test_workers_without_a_loader_are_refused(command: Command) -> None:
-    ran = command("forecast mnist_cnn --device V100 --batch 64 --workers 2")
+def test_processors_without_a_loader_are_refused(command: Command) -> None:
+    ran = command("forecast mnist_cnn --device V100 --batch 64 --cpus 2")
     assert (ran.code, ran.err.count("\n")) == (2, 1)

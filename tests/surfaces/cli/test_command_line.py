@@ -43,7 +43,7 @@ def test_every_command_explains_itself_with_an_example(name: str, command: Comma
         ("forecast resnet50 --nope", "No such option: --nope"),
         ("forecast resnet50 --device V100", "Missing option '--batch'; see: epochcast forecast --help"),
         ("forecast --device V100 --batch 64", "Missing argument"),
-        ("forecast resnet50 --device V100 --batch many", "Invalid value for '--batch'"),
+        ("forecast resnet50 --device V100 --batch many", "--batch: must be a whole number or auto, got 'many'"),
         ("forecast resnet50 --device V100 --batch", "--batch"),
     ],
 )

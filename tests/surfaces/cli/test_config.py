@@ -146,3 +146,90 @@ def test_a_keras_file_says_what_it_was_compiled_with(folder: Path, command: Comm
     noted = ec.forecast(model, device="A100", batch=4)
     assert noted.optimizer == "adam"
     assert any("Nadam is taken as adam" in note for note in noted.warnings)
+
+
+AXOLOTL = """
+base_model: gpt2
+adapter: lora
+lora_r: 8
+lora_target_modules: [c_attn]
+micro_batch_size: 4
+sequence_len: 256
+sample_packing: true
+num_epochs: 2
+peft_use_dora: true
+some_new_feature: 7
+"""
+
+
+def test_a_trainers_file_is_enough(folder: Path, command: Command) -> None:
+    pytest.importorskip("yaml", reason="the extra yaml is not installed")
+    (folder / "train.yml").write_text(AXOLOTL)
+    answer = command("forecast --config train.yml --device A100 --json").json
+    assert (answer["model"], answer["batch_per_gpu"], answer["sequence_length"]) == ("gpt2", 4, 256)
+    assert (answer["lora"], answer["lora_targets"], answer["precision"]) == (8, ["c_attn"], "amp_bf16_half")
+    assert any("adapter dora" in note for note in answer["warnings"])
+    assert "train.yml: not read: some_new_feature" in answer["warnings"]
+
+
+def test_a_file_of_settings_is_enough_in_python(folder: Path) -> None:
+    pytest.importorskip("yaml", reason="the extra yaml is not installed")
+    (folder / "train.yml").write_text(AXOLOTL)
+    assert ec.forecast(config="train.yml", device="A100").batch_per_gpu == 4
+    with pytest.raises(ec.EpochcastError, match=r"^no model: give MODEL"):
+        ec.forecast(device="A100")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("ds.json", '{"train_batch_size": 8}', "ds.json does not say which model: give MODEL"),
+        ("cake.yml", "flour: 500", "cake.yml is no file of settings that is known here (torchtune, axolotl"),
+        ("a.yml", "base_model: gpt2\nlora_r: *far", "a.yml is not YAML (line 2): no anchor for the alias *far"),
+        ("b.yml", "base_model: no/such-1B\nmicro_batch_size: 1", "no model called 'no/such-1B'; "),
+        ("c.yml", "base_model: out\nmicro_batch_size: 1", "'out' is a folder without config.json: give the model"),
+        (
+            "d.yml",
+            "base_model: gpt2\nmicro_batch_size: 1\nadapter: lora\nlora_target_modules: [q_proj]",
+            "no linear layer is called q_proj; the model has: c_attn",
+        ),
+    ],
+)
+def test_a_bad_file_is_one_line(name: str, content: str, said: str, folder: Path, command: Command) -> None:
+    pytest.importorskip("yaml", reason="the extra yaml is not installed")
+    (folder / "out").mkdir()
+    (folder / name).write_text(content)
+    ran = command(f"forecast --config {name} --device A100")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert said in ran.err
+
+
+def test_a_script_says_its_model_to_a_config(folder: Path, command: Command) -> None:
+    (folder / "sft.py").write_text(
+        "from datasets import load_dataset\n"
+        "from trl import SFTConfig, SFTTrainer\n"
+        "from transformers import AutoTokenizer\n"
+        "tokenizer = AutoTokenizer.from_pretrained('some/tokenizer')\n"
+        "args = SFTConfig(per_device_train_batch_size=2, max_length=128)\n"
+        "SFTTrainer(model='gpt2', args=args, train_dataset=load_dataset('tatsu-lab/alpaca')).train()\n"
+    )
+    answer = command("forecast --config sft.py --device A100 --json").json
+    assert (answer["model"], answer["batch_per_gpu"], answer["dataset"]) == ("gpt2", 2, "alpaca")
+
+
+def test_the_batch_may_be_left_to_advice(command: Command) -> None:
+    ran = command("forecast resnet18 --device A100 --batch auto --json")
+    advised = command("advise resnet18 --device A100 --json").json["batch"]
+    assert ran.json["batch_per_gpu"] == advised
+    assert ran.err == f"epochcast: --batch auto: {advised} per GPU (`epochcast advise`)\n"
+    assert command("forecast resnet18 --device A100 --batch many").err.endswith(
+        "--batch: must be a whole number or auto, got 'many'\n"
+    )
+
+
+def test_small_images_at_another_size_are_said(command: Command) -> None:
+    answer = command("forecast resnet18_cifar --dataset cifar10 --input 3x128x128 --device A100 --batch 64 --json").json
+    said = "cifar10 has images of 3x32x32, and the step is forecast for 3x128x128."
+    assert any(note.startswith(said) for note in answer["warnings"])
+    answer = command("forecast resnet18_cifar --dataset cifar10 --device A100 --batch 64 --json").json
+    assert not any("has images of" in note for note in answer["warnings"])

@@ -253,7 +253,7 @@ def test_lora_needs_less_of_everything_and_says_what_it_is(command: Command) -> 
     large = "forecast mistral_7b --device H100 --batch 1 --input 128 --lora 8"
     assert answer(f"{large} --four-bit")["allocated_bytes"] < 0.5 * answer(large)["allocated_bytes"]
     header = " ".join(command(f"{TUNED} --lora 8 --four-bit").out.split())
-    assert "adamw · LoRA rank 8 on c_attn, 4-bit base (NF4)" in header
+    assert "adamw · LoRA rank 8 on c_attn, 295 k trained, 4-bit base (NF4)" in header
 
 
 @pytest.mark.parametrize(

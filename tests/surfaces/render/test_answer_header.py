@@ -43,6 +43,11 @@ def test_what_was_assumed_is_one_line() -> None:
     assert assumed_line(TUNED) == "assumed: bf16 mixed precision, adamw, 512 tokens (alpaca)"
     assert assumed_line(replace(TUNED, dataset=None)).endswith("512 tokens (model default)")
     assert assumed_line(replace(TUNED, assumed={})) == ""
+    packed = replace(TUNED, packing=True, assumed={"lengths": "mean=120,max=512,packed"})
+    assert assumed_line(packed) == "assumed: packed: 120 tokens a text on average (alpaca)"
+    assert "· 512 tokens, packed ·" in header([place(packed)], packed)
+    padded = replace(TUNED, assumed={"lengths": "mean=120,max=512,padded"})
+    assert assumed_line(padded) == "assumed: padded: 120 tokens a text on average, at most 512 (alpaca)"
     older = replace(TUNED, assumed={"precision": "amp_fp16"})
     assert assumed_line(replace(TUNED, assumed={"precision": "amp_bf16"}), older) == (
         "assumed: bf16 mixed precision or fp16 mixed precision"

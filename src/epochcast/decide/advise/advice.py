@@ -72,7 +72,7 @@ class AdviceProblem:
 
     def forecast(self, batch: int) -> Forecast:
         """The job at a batch, with its memory."""
-        answer = forecast_job(self.at(batch), self.placement, self.session)
+        answer = forecast_job(self.at(batch), self.placement, self.session, with_loader=False)
         return replace(answer, assumed={**plain_options(self.assumed), **answer.assumed})
 
 

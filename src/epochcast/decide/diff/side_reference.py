@@ -12,7 +12,8 @@ from epochcast.base.record import Record
 from epochcast.decide.diff.diff_side import Side, side_of
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
+from epochcast.predict.forecast.job import JOB_OPTIONS, Job
+from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_defaults import placement_of
 from epochcast.predict.forecast.job_file import find_job_file, read_job, read_jobs
 from epochcast.predict.forecast.job_settings import filled

@@ -16,7 +16,7 @@ POLICIES = ("fixed", "scale", "auto")
 # Options that change how a job runs and not what it learns from, or hardly.
 AXES = ("precision", "optimizer", "checkpointing", "compile", "attention", "update_style", "channels_last")
 _WORDS: Mapping[str, Mapping[str, object]] = {
-    "checkpointing": {"full": True, "operators": "operators", "selective": "selective", "none": False},
+    "checkpointing": {"full": True, "half": "half", "operators": "operators", "selective": "selective", "none": False},
     "channels_last": {"yes": True, "no": False, "true": True, "false": False},
 }
 MOST_VARIANTS = 64

@@ -17,7 +17,8 @@ from epochcast.hardware.machines import find_instance
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
+from epochcast.predict.forecast.job import JOB_OPTIONS, Job
+from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_defaults import placement_of
 from epochcast.predict.forecast.job_file import OPTIONS, beside, find_job_file, read_job
 from epochcast.predict.forecast.placement import Placement, placed

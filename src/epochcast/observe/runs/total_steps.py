@@ -28,16 +28,20 @@ def check_total(history: History, total: float) -> None:
     if history.steps_per_epoch and (history.epoch or 0) <= total:
         steps = total * history.steps_per_epoch
         raise BadInput(
-            f"{reached}; for {total:.10g} epochs of {history.steps_per_epoch:.10g} steps give `total` {steps:.0f}"
+            f"{reached}; for {total:.10g} epochs of {history.steps_per_epoch:.10g} steps give `epochs` {total:.10g} "
+            f"or `total` {steps:.0f}"
         )
     if history.total_steps and history.total_steps >= history.step:
         raise BadInput(f"{reached} of {history.total_steps:.10g}; leave `total` out")
-    counted = "" if history.epoch is None or history.epoch > total else ", not of epochs"
+    is_epochs = history.epoch is not None and history.epoch <= total
+    counted = f", or `epochs` {total:.10g}" if is_epochs else ""
     raise BadInput(f"{reached}; give the number of steps in all{counted}")
 
 
-def total_of(history: History, total: float | None = None) -> Total:
-    """The total; raises where neither the user nor the log gives it."""
+def total_of(history: History, total: float | None = None, epochs: float | None = None) -> Total:
+    """The total; raises where neither the user nor the log gives it. `epochs` are as the user gives them."""
+    if epochs is not None and total is None:
+        return _of_epochs(history, epochs)
     if total is not None:
         if not 0 < total < inf:
             raise BadInput(f"`total` must be a number above 0, got {total:g}")
@@ -54,3 +58,21 @@ def total_of(history: History, total: float | None = None) -> Total:
         return Total(epochs * per_epoch, f"{epochs:g} epochs of about {per_epoch:.4g} steps")
     counted = f"step {history.step:g}" + ("" if history.epoch is None else f", epoch {history.epoch:g}")
     raise BadInput(f"the log does not say how many steps there are in all (it is at {counted}); give `total`")
+
+
+def _of_epochs(history: History, epochs: float) -> Total:
+    """Given epochs, in the unit of the log."""
+    if not 0 < epochs < inf:
+        raise BadInput(f"`epochs` must be a number above 0, got {epochs:g}")
+    if history.epoch is not None and abs(history.step - history.epoch) <= 1:
+        return Total(epochs, "given", is_inferred=False)
+    if history.steps_per_epoch:
+        steps = epochs * history.steps_per_epoch
+        return Total(steps, f"{epochs:g} epochs of {history.steps_per_epoch:g} steps", is_inferred=False)
+    if history.epoch and history.epoch > 0:
+        per_epoch = history.step / history.epoch
+        return Total(epochs * per_epoch, f"{epochs:g} epochs of about {per_epoch:.4g} steps")
+    raise BadInput(
+        f"the log does not say how many steps an epoch has (it is at step {history.step:g}); give `total`, the number "
+        "of steps in all"
+    )

@@ -25,6 +25,9 @@ class TrackRequest:
         None, "Correct that forecast with a file written by `epochcast history fit`; needs --job."
     )
     total: float | None = option(None, "Total steps (or epochs, if the log counts only these).", above=0)
+    epochs: float | None = option(
+        None, "Total epochs, instead of steps; the log says how many steps each has.", above=0
+    )
     what_if: str | None = option(None, "Compare moving to 4xV100,1xA100 (2x8xH100: two machines); needs --job.")
     restart_seconds: float = option(
         300.0,
@@ -53,6 +56,8 @@ class TrackRequest:
 
     def __post_init__(self) -> None:
         check_fields(self, TRACK_OPTIONS)
+        if self.total is not None and self.epochs is not None:
+            raise BadInput("a run has one length: `total` steps or `epochs`, not both")
         if self.what_if is not None and self.job is None:
             raise BadInput("`what_if` needs `job`: what is trained, to forecast it elsewhere")
         if self.history is not None and self.job is None:

@@ -31,7 +31,7 @@ from epochcast.predict.forecast.forecast import Forecast
 
 @dataclass(slots=True)
 class Tracker:
-    """A run and what is known beforehand: its total, if given, the forecast of its job, and what past runs showed.
+    """A run and what is known beforehand: its total or its epochs, the forecast of its job, and what past runs showed.
 
     With `stopping` the run may end before its total; whoever reads the log adds the metric's evaluations to it. With
     `phases` it is known beforehand where steps take longer.
@@ -45,6 +45,7 @@ class Tracker:
     history: History = field(default_factory=History)
     watch: DriftWatch = field(default_factory=DriftWatch)
     ranks: RankWatch = field(default_factory=RankWatch)
+    epochs: float | None = None
 
     def add(self, seen: Report) -> None:
         """Take in one report."""
@@ -72,7 +73,7 @@ class Tracker:
         history = self.history
         if not history.reports:
             raise BadInput("no training step was reported yet")
-        total = total_of(history, self.total)
+        total = total_of(history, self.total, self.epochs)
         # A forecast counts steps; it says nothing of a log that counts epochs alone.
         forecast = None if self._counts_epochs(total) else self.forecast
         prior = combined([None if forecast is None else prior_of_forecast(forecast), self.past])

@@ -12,8 +12,9 @@ import numpy as np
 from epochcast.interval import COVERAGE
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.memory.device_context import usable_bytes
-from epochcast.predict.memory.peak import PeakMemory, Timeline
+from epochcast.predict.memory.peak import PeakMemory
 from epochcast.predict.memory.peak_contents import grouped
+from epochcast.predict.memory.timeline import Timeline
 from epochcast.surfaces.charts.chart_file import altair_module
 from epochcast.units import show_bytes
 
@@ -22,8 +23,10 @@ POINTS = 400
 WIDTH, HEIGHT, ROW_HEIGHT = 640, 300, 19
 
 CONTEXT, ALLOCATOR = "context and libraries", "allocator: rounding, fragmentation"
+COMMUNICATION = "buffers of NCCL"
 COLOURS = {
     "parameters": "#1f77b4",
+    "gathered": "#aec7e8",
     "optimizer state": "#2ca02c",
     "gradients": "#9467bd",
     "activations": "#ff7f0e",
@@ -34,6 +37,7 @@ COLOURS = {
     "buffers": "#e377c2",
     "buckets": "#c5b0d5",
     ALLOCATOR: "#a0a0a0",
+    COMMUNICATION: "#888888",
     CONTEXT: "#707070",
 }
 """What stays comes before what comes and goes: the stack grows from the bottom."""
@@ -160,8 +164,9 @@ def _held(answer: Forecast, total_bytes: np.ndarray) -> dict[str, np.ndarray]:
     """What is held all the time besides tensors: with it, the highest point is the peak that the answer names."""
     assert answer.peak_bytes is not None
     context = answer.peak_breakdown.get("context", 0)
-    allocator = max(0.0, answer.peak_bytes.mid - context - int(total_bytes.max()))
-    held = {ALLOCATOR: allocator, CONTEXT: context}
+    communication = answer.peak_breakdown.get("communication", 0)
+    allocator = max(0.0, answer.peak_bytes.mid - context - communication - int(total_bytes.max()))
+    held = {ALLOCATOR: allocator, COMMUNICATION: communication, CONTEXT: context}
     return {name: np.full(len(total_bytes), size) for name, size in held.items() if size}
 
 

@@ -1,13 +1,14 @@
 """`epochcast forecast`"""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from epochcast.decide.handover.handover_request import HandoverRequest
-from epochcast.errors import DoesNotFit
+from epochcast.errors import BadInput, DoesNotFit
 from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 
@@ -16,6 +17,7 @@ from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
     epilog="Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90",
     needs=(("device",), ("batch", "global_batch")),
     requests=(HandoverRequest,),
+    with_auto_batch=True,
 )
 def forecast(
     arguments: JobArguments,
@@ -41,6 +43,8 @@ def forecast(
     from epochcast import api
 
     check_plots(plot)
+    if arguments.is_batch_auto:
+        arguments = _with_advised_batch(arguments)
     answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
     body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.remedies()]}
     if explain and as_json:
@@ -66,3 +70,16 @@ def forecast(
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
     show(body, as_json, view, as_text="\n".join(texts.values()) or None, explain=explain)
     return 0 if answer.fits else DoesNotFit.exit_code
+
+
+def _with_advised_batch(arguments: JobArguments) -> JobArguments:
+    """With the batch that `epochcast advise` chooses, and a line that says so."""
+    from epochcast import api
+
+    options = arguments.without("batch", "global_batch", "workers")
+    advice = api.advise(arguments.model, config=None, **options)
+    if advice.solution is None:
+        raise BadInput("--batch auto: not even one sample fits; see `epochcast advise` for what would")
+    batch = advice.solution.smallest.batch
+    sys.stderr.write(f"epochcast: --batch auto: {batch:,} per GPU (`epochcast advise`)\n")
+    return replace(arguments, options={**arguments.without("batch", "global_batch"), "batch": batch})

@@ -20,7 +20,8 @@ from typer.models import ArgumentInfo
 from epochcast.base.options import Option, options_of
 from epochcast.describe.capture.capture_listeners import shown_by
 from epochcast.errors import BadInput
-from epochcast.predict.forecast.job import JOB_OPTIONS, without_replaced
+from epochcast.predict.forecast.job import JOB_OPTIONS
+from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.where import PLACE_OPTIONS
 from epochcast.surfaces.cli.command_line import app, telling, user_prints_to_stderr
 from epochcast.surfaces.cli.completion import configs, jobs, models
@@ -48,6 +49,8 @@ class JobArguments:
     """The names of those from a script or a file of settings."""
     notes: tuple[str, ...] = ()
     """What was read from there."""
+    is_batch_auto: bool = False
+    """Whether the batch is asked for, too (`--batch auto`)."""
 
     def without(self, *names: str) -> dict[str, Any]:
         """The options except those named."""
@@ -72,11 +75,13 @@ def job_command(
     parsers: Mapping[str, Callable[[str], Any]] | None = None,
     app: typer.Typer = app,
     group: str = "",
+    with_auto_batch: bool = False,
     **help_texts: str,
 ) -> Callable[[Function], Function]:
     """Register a command about a job. Of each of `needs` it requires one option; `leave_out` are those that it does not
     take. `requests` are the classes of the verb's own options, `parsers` read some of them in another way. `group` is
-    the command it belongs to, with its `app`; `help_texts` replace the help of an option.
+    the command it belongs to, with its `app`; `help_texts` replace the help of an option. `with_auto_batch`: it finds
+    the batch where that is `auto`.
     """
     flags_of = {request: OptionFlags.of(request, help_texts, parsers) for request in requests}
     # Options that have another meaning in this verb, and the flag of the job's.
@@ -91,6 +96,10 @@ def job_command(
             if name not in (*leave_out, *taken)
         }
     )
+    if with_auto_batch:
+        batch = flags.options["batch"]
+        text = f"{batch.help.rstrip('.')}, or auto: as `epochcast advise` says."
+        flags = OptionFlags({**flags.options, "batch": replace(batch, help=text, parse=_parse_batch)})
 
     def register(command: Function) -> Function:
         path = f"epochcast {group} {command.__name__}" if group else f"epochcast {command.__name__}"
@@ -101,10 +110,17 @@ def job_command(
         def run(**arguments: Any) -> int:
             typed = flags.read(arguments)
             model, job, config = arguments.pop("model"), arguments.pop("job"), arguments.pop("config") or ()
-            if model is None and job is None:
-                raise missing("argument 'MODEL' (or --job NAME)")
+            if model is None and job is None and not config:
+                raise missing("argument 'MODEL' (or --job NAME, or --config FILE)")
+            is_batch_auto = "batch" in typed and typed["batch"] is None
+            if is_batch_auto:
+                del typed["batch"]
             job_arguments = _with_settings(_job_arguments(model, job, flags, typed), config, flags)
-            absent = [names for names in needs if all(job_arguments.options.get(name) is None for name in names)]
+            if is_batch_auto:
+                job_arguments = replace(job_arguments, options=job_arguments.without("batch", "global_batch"))
+                job_arguments = replace(job_arguments, is_batch_auto=True)
+            needed = [names for names in needs if not (is_batch_auto and "batch" in names)]
+            absent = [names for names in needed if all(job_arguments.options.get(name) is None for name in names)]
             for names in absent:
                 _answer_script(job_arguments.model, absent)
                 raise missing(f"option '{flags.options[names[0]].command_flag}'")
@@ -119,6 +135,16 @@ def job_command(
         return command
 
     return register
+
+
+def _parse_batch(text: str) -> int | None:
+    """A number, or None where it is to be found."""
+    if text.strip().casefold() == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadInput(f"must be a whole number or auto, got {text!r}") from None
 
 
 def options_command(*, epilog: str, request: type) -> Callable[[Function], Function]:
@@ -208,8 +234,9 @@ _CONFIG = Parameter(
         list[str] | None,
         typer.Option(
             "--config",
-            help="A file of settings: DeepSpeed, Accelerate, TrainingArguments, LightningCLI (JSON, YAML), a "
-            "training script; may be repeated. Options override it.",
+            help="What a trainer reads (axolotl, LLaMA-Factory, torchtune, ms-swift, kohya, SimpleTuner, ultralytics, "
+            "nnU-Net, lerobot, Megatron-LM, NeMo, TRL, DeepSpeed, Accelerate, Lightning), a training script, or a "
+            "shell script that starts one; may be repeated. Options override it, and MODEL can be left out.",
             show_default=False,
             autocompletion=configs,
             rich_help_panel=WRITTEN,
@@ -243,9 +270,8 @@ _LEADING = (
 
 def _job_arguments(model: str | None, job: str | None, flags: OptionFlags, typed: Mapping[str, Any]) -> JobArguments:
     """The options of the command line, which override those of the job file."""
-    if job is None:
-        assert model is not None  # checked by the command
-        return JobArguments(model, typed, frozenset(typed))
+    if job is None:  # without a model, a file of settings says it
+        return JobArguments(model or "", typed, frozenset(typed))
     from epochcast.predict.forecast.job_file import read_job
 
     job_options = without_replaced(read_job(job).given, typed)
@@ -265,9 +291,10 @@ def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Option
 
     typed = {name: value for name, value in arguments.options.items() if name in arguments.typed}
     stated = typed if config else arguments.options
-    read = filled(arguments.model, stated, config, flags.options)
+    read = filled(None if config and not arguments.model else arguments.model, stated, config, flags.options)
     options = {**without_replaced(arguments.options, read.options), **read.options}
-    return replace(arguments, options=options, read=frozenset(set(read.options) - set(stated)), notes=read.notes)
+    read_names = frozenset(set(read.options) - set(stated))
+    return replace(arguments, model=str(read.model), options=options, read=read_names, notes=read.notes)
 
 
 def save_job(name: str, job_arguments: JobArguments, file: Path | None = None) -> Path:

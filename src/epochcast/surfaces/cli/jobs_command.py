@@ -67,7 +67,7 @@ def _check(job: "NamedJob") -> None:
     model = str(job.job.model)
     reference = ModelReference.of(model)
     if not reference.is_code:
-        find_model(model, job.job.input_shape, aux=job.job.aux)
+        find_model(model, job.job.input_shape, aux=job.job.aux, contents=job.job.contents)
     elif reference.script and not Path(reference.script).is_file():
         raise BadInput(f"no file {reference.script!r}")
 

@@ -140,7 +140,8 @@ class _LogRun:
 
         self.path, self.request, self.job, self.keeper, self.is_named = path, request, job, keeper, is_named
         self.stored: StoredTracking | None = None
-        tracker = Tracker(request.total, None if job is None else job.forecast, phases=request.step_phases())
+        forecast = None if job is None else job.forecast
+        tracker = Tracker(request.total, forecast, phases=request.step_phases(), epochs=request.epochs)
         self.metric: MetricReader | None = None
         stopping = request.stopping_rule()
         if stopping is not None:

@@ -5,9 +5,11 @@ from typing import Any
 
 from rich.text import Text
 
+from epochcast.describe.graph.adapters import IA3, LABELS, PREFIX
 from epochcast.describe.graph.precision import OF_HALF_WEIGHTS
 from epochcast.describe.graph.quantised_base import BASES
 from epochcast.predict.forecast.forecast import Forecast
+from epochcast.units import show_count
 
 _PRECISIONS = {"amp_bf16": "bf16 mixed precision", "amp_fp16": "fp16 mixed precision"}
 
@@ -29,7 +31,8 @@ def _settings(answer: Forecast) -> tuple[str, ...]:
     """A word for each setting, empty where it is the plain one."""
     is_kept_otherwise = answer.weights not in (None, answer.precision)
     return (
-        f"{answer.sequence_length:,} tokens" if answer.sequence_length else "",
+        f"{answer.sequence_length:,} tokens{', packed' if answer.packing else ''}" if answer.sequence_length else "",
+        answer.contents,
         OF_HALF_WEIGHTS.get(answer.precision, answer.precision),
         f"weights {answer.weights}" if is_kept_otherwise else "",
         answer.optimizer if answer.mode == "training" else answer.mode.replace("_", " and ") + " only",
@@ -38,14 +41,30 @@ def _settings(answer: Forecast) -> tuple[str, ...]:
         _lora(answer),
         f"{answer.attention} attention" if answer.attention else "",
         "channels last" if answer.channels_last else "",
-        f"compiled: {answer.compile}" if answer.compile != "none" else "",
+        f"{answer.kernels.capitalize()} kernels" if answer.kernels != "none" else "",
+        _compiled(answer),
+        _experts(answer),
     )
+
+
+def _compiled(answer: Forecast) -> str:
+    if answer.compile == "none":
+        return ""
+    return f"compiled: {answer.compile}" + (", eager loss" if answer.eager_loss else "")
+
+
+def _experts(answer: Forecast) -> str:
+    """How many tokens an expert gets, where that is not as many as all others."""
+    if answer.expert_capacity is not None:
+        return f"expert capacity {answer.expert_capacity:g}"
+    return f"busiest experts {answer.expert_imbalance:g}× the mean" if answer.expert_imbalance > 1 else ""
 
 
 _CHECKPOINTING = {
     "none": "",
     "full": "checkpointing",
     "selective": "selective checkpointing",
+    "half": "checkpointing of every second block",
     "operators": "checkpointing by operators",
 }
 
@@ -54,7 +73,9 @@ def _lora(answer: Forecast) -> str:
     if not answer.lora:
         return ""
     layers = f" on {', '.join(answer.lora_targets)}" if answer.lora_targets else ""
-    return f"LoRA rank {answer.lora}{layers}{_base(answer)}"
+    size = {IA3: "", PREFIX: f" of {answer.lora} tokens"}.get(answer.adapter, f" rank {answer.lora}")
+    trained = f", {show_count(answer.trainable_parameters)} trained" if answer.trainable_parameters else ""
+    return f"{LABELS[answer.adapter]}{size}{layers}{trained}{_base(answer)}"
 
 
 def _base(answer: Forecast) -> str:
@@ -73,7 +94,7 @@ def assumed_line(*answers: Forecast) -> str:
     return f"assumed: {', '.join(values)}" if values else ""
 
 
-_ORDER = ("precision", "optimizer", "input_shape")
+_ORDER = ("precision", "optimizer", "input_shape", "lengths")
 
 
 def assumed(*answers: Forecast) -> list[Text]:
@@ -86,12 +107,22 @@ def _assumed(answer: Forecast) -> dict[str, str]:
     shown: dict[str, Callable[[Any], str]] = {
         "precision": _precision,
         "input_shape": lambda shape: _length(shape, answer.dataset),
+        "lengths": lambda lengths: _texts(lengths, answer.dataset),
     }
     return {name: shown.get(name, str)(value) for name, value in answer.assumed.items()}
 
 
 def _precision(name: str) -> str:
     return _PRECISIONS.get(name, name)
+
+
+def _texts(written: str, dataset: str | None) -> str:
+    """How long texts are on average, and what is done with short ones."""
+    from epochcast.predict.forecast.lengths import PACKED, lengths_in
+
+    lengths = lengths_in(written)
+    most = "" if lengths.way == PACKED else f", at most {lengths.most:,}"
+    return f"{lengths.way}: {lengths.mean:,.0f} tokens a text on average{most}" + (f" ({dataset})" if dataset else "")
 
 
 def _length(shape: Sequence[int], dataset: str | None) -> str:

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from epochcast.predict.forecast.device_doubts import UNMEASURED
 from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.loader_step import LEAST_WAIT
 from epochcast.predict.forecast.step_explain import Share, by_class, by_layer
 from epochcast.predict.forecast.uncertainty import MEASURE, narrowed_width
 from epochcast.surfaces.render.answer_header import assumed, header, place
@@ -59,6 +60,7 @@ _UNCERTAIN = {
     "gpu": "the GPU",
     "framework": "the framework",
     "network": "this network's kernels",
+    "setup": "how such jobs are run",
     "host": "the host",
     "communication": "communication",
     "input": "data loading",
@@ -107,6 +109,11 @@ def _title(answer: Forecast) -> str:
 def _rows(answer: Forecast) -> Cells:
     """The rows of a forecast: quantity, expected, interval, remark."""
     yield "step", *interval_cells(answer.step_seconds, show_seconds), _speed(answer)
+    waiting = answer.step_parts.exposed_input if answer.step_parts is not None else 0.0
+    if waiting > LEAST_WAIT * answer.step_seconds.mid:
+        alone = answer.step_seconds.mid - waiting
+        value, unit = speed(answer.global_batch / alone, answer.fed, answer.tokens_per_sample)
+        yield "  GPU alone", show_seconds(alone), "", f"{value} {unit} when data is loaded in time"
     if answer.tokens_per_second_per_gpu is not None and answer.mfu is not None:
         yield "MFU", *_utilisation(answer), f"{rate(answer.tokens_per_second_per_gpu)} tokens/s per GPU"
     if answer.epoch_seconds and answer.total_seconds:

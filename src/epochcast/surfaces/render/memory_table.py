@@ -14,6 +14,7 @@ SUREST = 0.99
 
 _PARTS = {
     "parameters": "parameters",
+    "gathered": "parameters gathered from other GPUs",
     "gradients": "gradients",
     "optimizer_state": "optimizer state",
     "activations": "activations kept for backward",
@@ -24,6 +25,7 @@ _PARTS = {
     "workspace": "convolution workspace",
     "buckets": "gradient buckets",
     "fragmentation": "allocator: rounding, fragmentation",
+    "communication": "buffers of NCCL",
     "context": "context and libraries",
 }
 

@@ -117,7 +117,7 @@ def check_plain(options: Mapping[str, Any]) -> None:
 
 def check_model(model: str) -> None:
     """Refuse references that are files of the server or run code."""
-    from epochcast.describe.capture.model_reference import CONFIG, FILE_ENDINGS, ModelReference
+    from epochcast.describe.capture.model_reference import CONFIG, DIFFUSERS, FILE_ENDINGS, ModelReference
 
     reference = ModelReference.of(model)
     if reference.is_code:
@@ -125,5 +125,6 @@ def check_model(model: str) -> None:
     name = reference.name
     is_path = any(mark in name for mark in ("\\", "\0", "..", "~"))
     is_config_path = reference.prefix == CONFIG and "(" not in name and not name.isidentifier()
+    is_config_path = is_config_path or (reference.prefix == DIFFUSERS and "(" not in name and "/" in name)
     if model.lower().endswith((*FILE_ENDINGS, ".ipynb")) or model.startswith("/") or is_path or is_config_path:
         raise BadInput(f"{model!r} is a file; upload it first (POST /api/v1/uploads), files of the server are not read")
