@@ -21,7 +21,8 @@ Every step is forecast by a model that was not trained on it. Of sources that tr
 or the whole source was left out (GPU *known*), or everything measured on the chip (*not measured*):
 `studies/accuracy/left_out.csv`, written by `make model`. Such a step counts in both rows. No training reads the other
 sources; the shipped model forecasts them from nothing, as `epochcast evaluate` does. At most 60 steps of a source, GPU,
-format and mode count, and 60 of a source and question, so that neither one GPU nor one source decides a figure.
+format and mode count, and 60 of a source and question, so that neither one GPU nor one source decides a figure. The
+margin of an interval (`predict/forecast/step_margins.toml`) is fitted without the source that is scored.
 
 - *known*: 8 or more steps of that format, layout and mode were measured on that board. *sister or operators*: such
   steps were measured on another board with the same chip, or single operators in that format. *not measured*: neither.
@@ -46,6 +47,8 @@ LINKS = """## The rest
 | [refused.csv](accuracy/refused.csv) | reasons of refusals, by source |
 | [older_targets.csv](accuracy/older_targets.csv) | targets for single operators, single layers and calibrated GPUs |
 | `studies/accuracy/left_out.csv` | every step that was left out, without its measurement |
+
+[What is behind the large errors](known-errors.md).
 
 Other protocols: [other methods on the same steps](peers.md) · [many GPUs](scaling-accuracy.md) · [large
 models](large-models.md) · [memory](memory-accuracy.md) · [collectives](collectives-accuracy.md) ·

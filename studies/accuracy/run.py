@@ -20,12 +20,14 @@ from studies.accuracy import gate, page, targets
 from studies.accuracy.figures import Figure, by_group
 from studies.accuracy.intervals import ScoredIntervals, given_runs, scored_intervals
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
+from studies.accuracy.margins import ship, without_own_source
 from studies.accuracy.op_targets import op_targets, read_op_errors
 from studies.accuracy.others import gated, justus_figures, report_figures
 from studies.accuracy.picture import draw
 from studies.accuracy.questions import questions_of
 from studies.accuracy.scored_steps import (
     COLUMNS,
+    EVERYTHING,
     fresh_steps,
     left_out_steps,
     new_networks,
@@ -44,10 +46,14 @@ DEVICE_KEYS = ("device", "gpu", "left_out")
 
 @dataclass(frozen=True)
 class Scored:
-    """All steps of the page, those of new networks, and those that the picture can place."""
+    """All steps of the page, those of new networks, and those that the picture can place.
+
+    `bare` are all steps before their intervals have a margin (`margins`).
+    """
 
     left_out: LeftOutTable
     intervals: dict[str, ScoredIntervals]
+    bare: pl.DataFrame
     steps: pl.DataFrame
     new_networks: pl.DataFrame
     placed: pl.DataFrame
@@ -61,11 +67,14 @@ def score(folder: Path) -> Scored:
     questions = questions_of(trained_tables(folder, trained, models))
     known = left_out_steps(left_out, intervals, questions)
     say("sources that no training reads")
-    fresh = fresh_steps(folder, trained)
-    steps = pl.concat([known, fresh], how="diagonal_relaxed")
+    bare = pl.concat([known, fresh_steps(folder, trained)], how="diagonal_relaxed")
+    steps = without_own_source(bare, bare)
     say("measured seconds, for the picture")
-    placed = pl.concat([with_seconds(known, folder), fresh.filter("is_forecast")], how="diagonal_relaxed")
-    return Scored(left_out, intervals, steps, new_networks(left_out, intervals, questions), placed)
+    is_fresh = pl.col("left_out") == EVERYTHING
+    answered = steps.filter(is_fresh & pl.col("is_forecast"))
+    placed = pl.concat([with_seconds(steps.filter(~is_fresh), folder), answered], how="diagonal_relaxed")
+    known_device = without_own_source(new_networks(left_out, intervals, questions), bare)
+    return Scored(left_out, intervals, bare, steps, known_device, placed)
 
 
 def figures_by(steps: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
@@ -133,7 +142,7 @@ def write(scored: Scored) -> list[Figure]:
         *targets.device_targets(scored.left_out, given_runs(CARD.read_text(encoding="utf-8"))),
         *op_targets(read_op_errors()),
     ]
-    fresh = scored.steps.filter(pl.col("left_out") == "everything")
+    fresh = scored.steps.filter(pl.col("left_out") == EVERYTHING)
     tables = {
         "by_question": by_question,
         "by_source": by_source,
@@ -167,7 +176,7 @@ def _target_row(target: targets.Target) -> dict[str, object]:
 
 def _source_figures(by_source: pl.DataFrame) -> list[Figure]:
     """Sources that no training reads, for the gate."""
-    rows = by_source.filter((pl.col("left_out") == "everything") & (pl.col("n") > 0)).to_dicts()
+    rows = by_source.filter((pl.col("left_out") == EVERYTHING) & (pl.col("n") > 0)).to_dicts()
     return [
         Figure("everything", f"{r['source']}, {r['question']}", r["n"], r["mape"], r["median_ape"], r["ratio"] - 1)
         for r in rows
@@ -178,9 +187,16 @@ def main() -> int:
     """Score, write, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--accept", action="store_true", help="commit the new scores to scores.json")
-    is_accepted = parser.parse_args().accept
+    parser.add_argument(
+        "--margins", action="store_true", help="fit the margins of intervals to all steps, and ship them"
+    )
+    options = parser.parse_args()
+    is_accepted = options.accept
     try:
-        scores = gate.scores_of(write(score(data_folder())))
+        scored = score(data_folder())
+        if options.margins:
+            ship(scored.bare)
+        scores = gate.scores_of(write(scored))
     except EpochcastError as error:
         print(f"accuracy: {error}")
         return 2

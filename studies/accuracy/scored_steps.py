@@ -35,9 +35,29 @@ from epochcast.predict.cost.launch import launch_interval
 from epochcast.predict.cost.spreads import evidence
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.step_margins import (
+    ADAPTERS,
+    CONVOLUTIONS,
+    PRODUCTS,
+    group_name,
+    step_group,
+    step_margin,
+)
 from studies.accuracy.intervals import ScoredIntervals
 from studies.accuracy.left_out_table import LeftOutTable
-from studies.accuracy.questions import KNOWLEDGE, KNOWN, NOT_MEASURED, OTHER, SISTER_BOARD, asked_in, question_of
+from studies.accuracy.margins import without_margin
+from studies.accuracy.questions import (
+    ADAPTERS as FINE_TUNING,
+)
+from studies.accuracy.questions import (
+    KNOWLEDGE,
+    KNOWN,
+    NOT_MEASURED,
+    OTHER,
+    SISTER_BOARD,
+    asked_in,
+    question_of,
+)
 from training.spreads import KNOWN_RUNS, cells_of
 
 MOST_ROWS = 60
@@ -142,6 +162,7 @@ def _of_split(
             "batch": [int(batch) for batch in table.batch.tolist()],
             "question": [asked_in(mode, questions.get((source, model), OTHER)) for source, model, mode in names],
             "gpu": gpu,
+            "group": _groups(table, questions),
             "left_out": split,
             **dict(zip(SECONDS, (1.0, ratio * low, ratio, ratio * high), strict=True)),
             "is_forecast": True,
@@ -149,6 +170,18 @@ def _of_split(
         }
     )
     return frame.filter(mask & np.isfinite(ratio))
+
+
+def _groups(table: LeftOutTable, questions: Mapping[tuple[str, str], str]) -> list[str | None]:
+    """The group of every step (`predict.forecast.step_margins`); None of a forward pass."""
+    groups: list[str | None] = []
+    steps = zip(table.source.tolist(), table.model.tolist(), table.device.tolist(), table.kind.tolist(), strict=True)
+    for source, model, device, kind in steps:
+        _, work, mode = kind.split("-")
+        work = PRODUCTS if work == "products" else CONVOLUTIONS
+        work = ADAPTERS if questions.get((source, model)) == FINE_TUNING else work
+        groups.append(group_name(find_device(device).vendor, work, 1, 1) if mode == "training" else None)
+    return groups
 
 
 def _ends(table: LeftOutTable, intervals: ScoredIntervals) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -235,9 +268,18 @@ def _answered(
             yield {**labels, **_refused(str(error))}
             continue
         gpu = KNOWLEDGE[evidence(forecast.details.trace.columns, run.device, run.setting)]
-        step, measured = forecast.step_seconds, run.step_seconds
+        group = step_group(forecast.details.trace, run_placement(run))
+        # The margin is fitted to these rows.
+        step, measured = without_margin(forecast.step_seconds, step_margin(group)), run.step_seconds
         seconds = dict(zip(SECONDS, (1.0, *(s / measured for s in (step.low, step.mid, step.high))), strict=True))
-        seen = {"gpu": gpu, "gpus": run.gpus, "nodes": run.nodes, "mode": run.job.mode, "batch": run.job.batch}
+        seen = {
+            "gpu": gpu,
+            "group": group,
+            "gpus": run.gpus,
+            "nodes": run.nodes,
+            "mode": run.job.mode,
+            "batch": run.job.batch,
+        }
         yield {**labels, **seen, **seconds, "is_forecast": True, "reason": None, "true_seconds": measured}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.memory import finetuning
+from studies.memory import finetuning, published
 from studies.memory.brackets import Bracket, thesis, timm
 from studies.memory.detectors import detector_peaks, section
 from studies.memory.page import Results, page
@@ -93,7 +93,11 @@ def main() -> int:
     rows: list[ScoredRow] = scored_rows(MOST_ROWS)
     brackets, refused = timm(TIMM_ROWS)
     counted, followed = truth()
-    sections = [*section(*detector_peaks()), *finetuning.section(*finetuning.tuned(data_folder()))]
+    sections = [
+        *published.section(),
+        *section(*detector_peaks()),
+        *finetuning.section(*finetuning.tuned(data_folder())),
+    ]
     results = Results(rows, schedtune(), thesis(), brackets, refused, counted, followed, sections)
     figures = figures_of(results)
     PAGE.write_text(page(results, {name: (figures[name], CLAIMS[name].target) for name in CLAIMS}), encoding="utf-8")
