@@ -118,6 +118,7 @@ model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m training.power_law
 	$(BIN)/python -m training.train
 	$(BIN)/python -m training.train_layers
+	$(BIN)/python -m studies.accuracy.run --margins --accept
 	$(BIN)/python -m training.memory_spreads
 
 clean: ## Remove what was built, keep the environment
