@@ -110,6 +110,7 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["EPOCHCAST_NOW"] = "2026-11-17T09:00"
+    os.environ["EPOCHCAST_SPOOL"] = "off"
     os.environ["EPOCHCAST_PRICES"] = str(SNAPSHOTS / "no such folder")
 
 

@@ -282,11 +282,13 @@ def read_runnable(path: Path, into: StoredQueue | None = None) -> RunnableQueue:
 
 
 def policy_of(request: RunQueueRequest) -> Policy:
-    """The policy that a queue is run under."""
-    from epochcast.schedule.policies.policy_table import PolicyPermissions, policy_named
+    """The policy that a queue is run under: it stops running jobs for a gain only, unless stopping is its purpose."""
+    from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
+    from epochcast.schedule.policies.stops_with_gain import StopsWithGain
 
     may_stop = not request.keep_running
-    return policy_named(request.policy, PolicyPermissions(stops=may_stop, resizes=may_stop))
+    policy = policy_named(request.policy, PolicyPermissions(stops=may_stop, resizes=may_stop))
+    return StopsWithGain(policy) if may_stop and not POLICIES[request.policy].shares_time else policy
 
 
 def engine_of(request: RunQueueRequest) -> "Executor":

@@ -37,6 +37,8 @@ class RunPlan:
     targets: dict[str, RunTarget]
     homeless: tuple[str, ...] = ()
     wake_seconds: float | None = None
+    reason: str = ""
+    """Why running jobs are stopped or moved, where the policy says so."""
 
 
 def fleet_now(fleet: Fleet, nodes: Sequence[EngineNode] | None) -> Fleet | None:
@@ -74,7 +76,7 @@ def plan(
     machines, decision = _machines(seen, decision)
     where = {name: machine for machine in machines for name, _ in machine.residents}
     targets = {name: RunTarget(placed, where[name]) for name, placed in decision.items()}
-    return RunPlan(targets, homeless, getattr(policy, "wake_seconds", None))
+    return RunPlan(targets, homeless, getattr(policy, "wake_seconds", None), getattr(policy, "reason", ""))
 
 
 def seen_by_policy(

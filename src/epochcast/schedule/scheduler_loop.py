@@ -140,12 +140,13 @@ class Scheduler:
             if start.state != STARTED or job in self._plan.homeless:
                 continue
             target = self._plan.targets.get(job)
+            why = f" ({self._plan.reason})" if self._plan.reason else ""
             if target is None:
-                self.launcher.stop(queue, start, "preempted", now)
+                self.launcher.stop(queue, start, f"preempted{why}", now)
             elif target.placed.choice != start.choice:
-                self.launcher.stop(queue, start, f"resized to {target.placed.choice}", now)
+                self.launcher.stop(queue, start, f"resized to {target.placed.choice}{why}", now)
             elif self._number(target) != start.machine:
-                self.launcher.stop(queue, start, "moved to another machine", now)
+                self.launcher.stop(queue, start, f"moved to another machine{why}", now)
 
     def _number(self, target: RunTarget) -> int:
         """The number of a target's machine: those of new machines are given when they are taken."""

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 
 from epochcast.observe.recording.outbox import Outbox
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
-from epochcast.observe.recording.server_sink import ServerSink
+from epochcast.observe.recording.server_sink import ServerRefuses, ServerSink
 
 START = AttemptStart("mine", 7, 1_700_000_000.0, total_steps=10)
 ROWS = [RecordedRow(number, "train", number + 1, float(number), steps=1, seconds=1.0) for number in range(3)]
@@ -71,7 +70,7 @@ def test_a_server_that_fails_twice_gets_everything_the_third_time() -> None:
 
 def test_a_redirect_is_not_followed_so_that_the_token_stays_here() -> None:
     with server(307) as (url, got):
-        with pytest.raises(HTTPError, match="307"):
+        with pytest.raises(ServerRefuses, match="307: report to /elsewhere instead"):
             ServerSink(url, "secret").send(START, ROWS)
         assert [path for path, _, _ in got] == ["/api/v1/observations"]
 

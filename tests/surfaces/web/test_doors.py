@@ -71,16 +71,46 @@ def test_a_project_sees_its_own_runs_alone(guarded: Served, secrets: dict[str, s
         who: [run["run"] for run in guarded.client.get("/api/v1/runs", headers=bearer(secrets[who])).json()["runs"]]
         for who in ("vision", "speech", "all")
     }
-    assert seen["vision"] == ["secret-run"] and seen["speech"] == ["speech/secret-run"]
-    assert set(seen["all"]) == {"secret-run", "speech/secret-run"}
-    for path in ("/api/v1/runs/secret-run", "/api/v1/runs/secret-run/observations", "/runs/secret-run"):
+    assert seen["vision"] == ["vision/secret-run"] and seen["speech"] == ["speech/secret-run"]
+    assert set(seen["all"]) == {"vision/secret-run", "speech/secret-run"}
+    name = "vision/secret-run"
+    for path in (f"/api/v1/runs/{name}", f"/api/v1/runs/{name}/observations", f"/runs/{name}"):
         assert guarded.client.get(path, headers=bearer(secrets["speech"])).status_code == 404, path
-    described = guarded.client.put(
-        "/api/v1/runs/secret-run", json={"budget_dollars": 1.0}, headers=bearer(secrets["speech"])
-    )
-    assert described.status_code == 404
+        assert guarded.client.get(path, headers=bearer(secrets["vision"])).status_code == 200, path
     counted = guarded.client.get("/metrics", headers=bearer(secrets["speech"])).text
     assert 'epochcast_runs{state="running"} 1.0' in counted
+
+
+def test_what_a_run_is_called_depends_on_no_other_project(guarded: Served, secrets: dict[str, str]) -> None:
+    """Nobody can take a name from another project, or see by a name that it is taken."""
+
+    def named(job: str, who: str) -> str:
+        body = {**BODY, "start": {**BODY["start"], "job": job}}
+        sent = guarded.client.post("/api/v1/observations", json=body, headers=bearer(secrets[who]))
+        return str(sent.raise_for_status().json()["run"])
+
+    assert named("speech/mine", "vision") == "vision/speech/mine"
+    assert [named(job, "speech") for job in ("mine", "vision/secret-run")] == ["speech/mine", "speech/vision/secret-run"]
+    described = [
+        guarded.client.put(f"/api/v1/runs/{name}", json={"budget_dollars": 1.0}, headers=bearer(secrets["speech"]))
+        for name in ("vision/secret-run", "nobody-has-this", "mine")
+    ]
+    names = [answer.raise_for_status().json()["run"] for answer in described]
+    assert names == ["speech/vision/secret-run", "speech/nobody-has-this", "speech/mine"]
+    opened = guarded.client.get("/api/v1/runs/mine", headers=bearer(secrets["speech"]))
+    assert opened.json()["run"] == "speech/mine"
+    assert guarded.client.get("/api/v1/runs/mine", headers=bearer(secrets["vision"])).status_code == 404
+
+
+def test_a_stream_ends_when_its_token_is_revoked(guarded: Served, secrets: dict[str, str], folder: Path) -> None:
+    with open_store(str(folder / "t.db")) as store:
+        secret = make_token(store, "short-lived")
+        with guarded.client.stream("GET", "/api/v1/events", headers=bearer(secret)) as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith("retry:")
+            end_token(store, "short-lived")
+            assert all(line in ("", ": still here") or line.startswith(("event", "data")) for line in lines)
+    assert guarded.client.get("/api/v1/events", headers=bearer(secret)).status_code == 401
 
 
 def test_events_of_other_projects_are_not_told(guarded: Served, secrets: dict[str, str]) -> None:

@@ -1,8 +1,10 @@
 """Runs followed from the store, and messages about them."""
 
 import json
+import sys
 import threading
 import time
+from array import array
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 import epochcast as ec
 from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.standing import MOST_MOMENTS
+from epochcast.observe.runs.tracker import Tracker
 from epochcast.observe.store import notices
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
@@ -48,7 +51,7 @@ def test_a_run_gets_its_remaining_time_and_a_fan_that_ends_now(store: Store) -> 
     run = store.open_run("a")
     store.record(run.id, steps(10, 2010))
     follower, _ = told(store)
-    assert follower.pass_over(time.time()) == 1
+    assert follower.pass_over(time.time(), time.monotonic()) == 1
     standing = store.run("a").standing
     assert standing is not None and standing.remaining_seconds.mid == pytest.approx(800, rel=0.05)
     assert standing.report_seconds == pytest.approx(1.0, rel=0.05) and not store.run("a").is_silent(time.time())
@@ -63,14 +66,40 @@ def test_only_what_is_new_is_read_and_the_answer_is_the_same(store: Store) -> No
         store.open_run(name)
     store.record(store.run("at once").id, steps(10, 3010))
     follower, _ = told(store)
-    now = time.time()
+    now, steady = time.time(), 0.0
     for first in range(10, 3010, 500):
         store.record(store.run("in parts").id, steps(first, first + 500, begin=0.1 * (first - 10)))
-        now += 100
-        follower.pass_over(now)
-    follower.pass_over(now + 100)
+        steady += 100
+        follower.pass_over(now, steady)
+    follower.pass_over(now, steady + 100)
     both = [store.run(name).remaining_seconds for name in ("at once", "in parts")]
     assert both[0] is not None and both[1] is not None and both[0].mid == pytest.approx(both[1].mid, rel=0.02)
+
+
+def test_a_clock_that_is_set_back_does_not_stop_remaining_times(store: Store) -> None:
+    run = store.open_run("a")
+    store.record(run.id, steps(10, 1010))
+    follower, _ = told(store)
+    follower.pass_over(time.time(), 0.0)
+    store.record(run.id, steps(1010, 3010, begin=100.0))
+    follower.pass_over(time.time() - 86_400, 100.0)
+    standing = store.run("a").standing
+    assert standing is not None and standing.step == 3000.0
+
+
+def test_a_followed_run_of_any_length_holds_some_hundred_kilobytes() -> None:
+    """A thousand live runs must fit beside the server."""
+    tracker = Tracker()
+    history = tracker.history
+    for step in range(1, 12_000):
+        tracker.add(Report(10.0 * step, clock_seconds=1.5 * step + (step // 50) * 7.0, total_steps=1e6))
+        if step % 50 == 0:
+            tracker.add(Report(10.0 * step + 5, phase="validation", clock_seconds=None, pause_seconds=7.0, what="v"))
+    columns = (history._ends, history._steps, history._seconds)
+    held = sum(sys.getsizeof(column) for column in columns) + sum(
+        sys.getsizeof(pause) + 2 * sys.getsizeof(1.0) for pause in history._pauses
+    )
+    assert held < 350_000 and all(isinstance(column, array) for column in columns)
 
 
 def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:
@@ -80,10 +109,10 @@ def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:
     store.add_forecast(forecast, run_id=run.id)
     store.record(run.id, [*steps(10, 3010), *steps(3010, 6010, 0.3, 300.0)])
     follower, heard = told(store)
-    follower.pass_over(time.time())
+    follower.pass_over(time.time(), time.monotonic())
     assert ("slow", "drift") in heard and ("slow", "over budget") in heard
     store.note(run.id, state="ended")
-    follower.pass_over(time.time())
+    follower.pass_over(time.time(), time.monotonic())
     assert ("slow", "finished") in heard
 
 

@@ -1,12 +1,13 @@
 """The runs that attempts belong to, found or made: of many attempts in one transaction.
 
-A run has the name of its job. It gets another where that name is a run of another project, and where it has ended and
-is trained again from its beginning: then the number of the attempt stands behind the name. An attempt that a run knows
-always belongs to it, so that reports that are sent once more after its end change nothing.
+A run has the name of its job, with that of its project before it: what a run is called depends on no other project, so
+that nobody can take or guess the names of others. Where it has ended and is trained again from its beginning, the number
+of the attempt stands behind the name. An attempt that a run knows always belongs to it, so that reports that are sent
+once more after its end change nothing.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,14 +34,18 @@ class Beginning:
     start: AttemptStart
     project: str | None = None
 
-    def names(self) -> Iterator[str]:
+    def names(self) -> tuple[str, ...]:
         """What its run may be called, in the order in which it is tried; each may have the attempt behind it."""
-        yield self.start.job
-        yield f"{self.project}/{self.start.job}" if self.project else self.again(self.start.job)
+        return run_names(self.start.job, self.project)
 
     def again(self, name: str) -> str:
         """What it is called where the run of this name has ended."""
         return f"{name} {self.start.attempt}"
+
+
+def run_names(name: str, project: str | None) -> tuple[str, ...]:
+    """Where a project's run of this name is looked for: under its own name for new ones, then the name as it is."""
+    return (name,) if project is None else (f"{project}/{name}", name)
 
 
 def opened(connection: Connection, begun: Sequence[Beginning]) -> list[RunRow]:
@@ -91,18 +96,16 @@ def _name_of(
     beginning: Beginning, by_name: Mapping[str, RunRow], new: dict[str, Beginning], attempts: set[tuple[int, int]]
 ) -> str:
     """The name of an attempt's run; where there is none yet, it is noted under `new`."""
-    for base in beginning.names():
-        for name in (base, beginning.again(base)):
-            run = by_name.get(name)
-            if run is None:
-                other = new.setdefault(name, beginning)
-                if other.project == beginning.project:
-                    return name
-                break
-            if run.project != beginning.project:
-                break
-            if run.state != "ended" or beginning.start.start_step > 0 or (run.id, beginning.start.attempt) in attempts:
-                return name
+    names = [name for base in beginning.names() for name in (base, beginning.again(base))]
+    for name in names:
+        run = by_name.get(name)
+        if run is None or run.project != beginning.project:
+            continue
+        if run.state != "ended" or beginning.start.start_step > 0 or (run.id, beginning.start.attempt) in attempts:
+            return name
+    for name in names[:2]:
+        if name not in by_name and new.setdefault(name, beginning).project == beginning.project:
+            return name
     raise BadInput(f"the name {beginning.start.job!r} is taken by other runs; give the job another name")
 
 

@@ -2,7 +2,8 @@
 
 The training's thread only appends. Once a second the other thread sends what is there; where the sink fails it waits
 longer and longer and tries again. When the buffer is full the oldest rows are lost. They are counted by the gap in the
-rows' numbers, and the sink receives them when it is back.
+rows' numbers, and the sink receives them when it is back. A server is asked at once whether it is there, and what it
+does not take waits on the disk instead (`spooled_sink`).
 """
 
 import logging
@@ -13,6 +14,7 @@ from threading import Event, Thread
 
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.sink import Sink
+from epochcast.observe.recording.spooled_sink import SpooledSink
 
 # Rows that wait for their sink. At ten a second, the most that a run records, a sink may be away for 16 minutes.
 MOST_ROWS = 10_000
@@ -68,6 +70,7 @@ class Outbox:
         self._flush_seconds, self._close_seconds = flush_seconds, close_seconds
         self._closing, self._closed = Event(), Event()
         self._forks = _forks
+        self._spooled = sink if isinstance(sink, SpooledSink) else None
         self.put = self._rows.append
         self._thread = Thread(target=self._run, name=f"epochcast to {sink.name}", daemon=True)
         self._thread.start()
@@ -84,6 +87,8 @@ class Outbox:
 
     def hurry(self) -> None:
         """Nothing more comes: send what is there at once."""
+        if self._spooled is not None:
+            self._spooled.hurry()
         self._closing.set()
 
     def close(self) -> None:
@@ -92,11 +97,16 @@ class Outbox:
             return
         self.hurry()
         self._closed.wait(self._close_seconds)
+        if self._spooled is not None and self._spooled.waiting:
+            text = "%s: %d records of %r are not sent (%s); the next training that reports there sends them, from %s"
+            waiting, why, path = self._spooled.waiting, self._spooled.error, self._spooled.spool.path
+            _logger.warning(text, self.sink.name, waiting, self.start.job, why, path)
         if self.lost:
             reason = f" ({self.error})" if self.error else ""
             _logger.warning("%s: %d records of %r were lost%s", self.sink.name, self.lost, self.start.job, reason)
 
     def _run(self) -> None:
+        self._deliver()
         while not self._closing.wait(self._wait_seconds()):
             self._deliver()
         deadline = time.monotonic() + self._close_seconds
@@ -112,7 +122,10 @@ class Outbox:
         while True:
             self._fill()
             if not self._pending:
-                return True
+                if self._spooled is None or self._spooled.is_settled:
+                    return True
+                self._spooled.send(self.start, [])
+                return self._spooled.is_settled
             try:
                 accepted = self.sink.send(self.start, self._pending)
             except Exception as error:

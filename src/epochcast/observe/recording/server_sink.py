@@ -10,16 +10,25 @@ the same rows twice does no harm. Redirects are not followed: a token goes to th
 
 import json
 import os
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
+from epochcast.errors import EpochcastError
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 
 PATH = "/api/v1/observations"
 TOKEN = "EPOCHCAST_TOKEN"
 # Longer than this no answer is waited for. Only the thread that sends waits.
 ANSWER_SECONDS = 5.0
+
+
+MOST_ANSWER_BYTES = 1 << 16
+
+
+class ServerRefuses(EpochcastError):
+    """A server is not there, or takes no reports."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -47,6 +56,21 @@ class ServerSink:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         request = urllib.request.Request(self._url, body, headers, method="POST")
-        with self._opener.open(request, timeout=self._answer_seconds) as answer:
-            answer.read(1 << 16)
+        try:
+            with self._opener.open(request, timeout=self._answer_seconds) as answer:
+                answer.read(MOST_ANSWER_BYTES)
+        except urllib.error.HTTPError as error:
+            raise ServerRefuses(f"the server answers {error.code}: {_detail(error)}") from None
+        except urllib.error.URLError as error:
+            raise ServerRefuses(f"the server cannot be reached: {error.reason}") from None
         return len(rows)
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    """The sentence of an epochcast server; of others what HTTP calls it, and where a redirect leads."""
+    if 300 <= error.code < 400:
+        return f"report to {error.headers.get('Location', 'elsewhere')} instead"
+    try:
+        return str(json.loads(error.read(MOST_ANSWER_BYTES))["detail"])[:300]
+    except (OSError, ValueError, KeyError, TypeError):
+        return str(error.reason)

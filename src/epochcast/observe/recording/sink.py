@@ -48,9 +48,12 @@ def _sink(destination: Destination, start: AttemptStart) -> Sink:
         raise BadInput(f"`to` must be a path, a URL or a sink, got {type(destination).__name__}")
     text = str(destination)
     if isinstance(destination, str) and text.startswith(("http://", "https://")):
+        from epochcast.observe.recording.report_spool import ReportSpool, spool_folder
         from epochcast.observe.recording.server_sink import ServerSink
+        from epochcast.observe.recording.spooled_sink import SpooledSink
 
-        return ServerSink(text)
+        server = ServerSink(text)
+        return SpooledSink(server, ReportSpool(spool_folder(), server.name))
     if isinstance(destination, str) and (text == "store" or "://" in text):
         if find_spec("sqlalchemy") is None:
             raise MissingExtra("store", "SQLAlchemy")

@@ -39,6 +39,8 @@ def make_token(store: Store, name: str, scopes: tuple[str, ...] = SCOPES, projec
             raise UnknownName("scope", scope, SCOPES)
     if not scopes:
         raise BadInput("a token needs a scope: read, write")
+    if project is not None and "/" in project:  # it stands before the names of runs, with a slash between them
+        raise BadInput(f"the name of a project has no slash, got {project[:100]!r}")
     secret = PREFIX + secrets.token_urlsafe(32)
     values = {
         "name": checked_name(name),

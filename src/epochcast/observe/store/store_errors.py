@@ -16,11 +16,19 @@ from epochcast.observe.store.store_location import shown_url
 
 
 class StoreError(EpochcastError):
-    """The database cannot do what was asked."""
+    """The database cannot do what was asked. `public_text` says so without where the database is."""
+
+    def __init__(self, text: str, public_text: str = "the database cannot be used") -> None:
+        super().__init__(text)
+        self.public_text = public_text
 
 
 class Unavailable(StoreError):
     """Not now: locked, or out of reach."""
+
+
+class DiskFull(StoreError):
+    """There is no room for more."""
 
 
 class WrongSchema(StoreError):
@@ -38,16 +46,18 @@ _SQLITE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_READONLY: (StoreError, "cannot be written: the file or its folder is read-only"),
     sqlite3.SQLITE_PERM: (StoreError, "cannot be written: the file or its folder is read-only"),
     sqlite3.SQLITE_IOERR: (StoreError, "cannot be written or read: the disk is full or damaged"),
-    sqlite3.SQLITE_FULL: (StoreError, "cannot grow: the disk is full"),
+    sqlite3.SQLITE_FULL: (DiskFull, "cannot grow: the disk is full"),
     sqlite3.SQLITE_CANTOPEN: (StoreError, "cannot be opened: there is no such folder, or it is not accessible"),
     sqlite3.SQLITE_NOTADB: (StoreError, "is not an SQLite database"),
     sqlite3.SQLITE_CORRUPT: (StoreError, "is damaged: restore a backup, or export what can still be read"),
     sqlite3.SQLITE_CONSTRAINT: (StoreError, "refuses a row; what it belongs to may have been deleted"),
     sqlite3.SQLITE_TOOBIG: (StoreError, "does not take a value that large"),
 }
+# What a full disk is reported as where not the database grows, but its log or the memory that its readers share.
+_SQLITE_NO_ROOM = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP)
 # Classes and codes of SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), longest match first.
 _POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
-    ("53100", StoreError, "cannot grow: the disk of the server is full"),
+    ("53100", DiskFull, "cannot grow: the disk of the server is full"),
     ("40", Unavailable, "was busy with another writer"),
     ("55", Unavailable, "was busy with another writer"),
     ("53", Unavailable, "has no room for another connection"),
@@ -80,17 +90,22 @@ def _translated(url: str, error: Exception) -> StoreError | None:
     cause = error.orig if isinstance(error, DBAPIError) else error
     where = f"the database {shown_url(url)}"
     if isinstance(cause, sqlite3.Error):
-        kind, complaint = _SQLITE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF, (None, ""))
-        return None if kind is None else kind(f"{where} {complaint} ({cause})")
+        code = getattr(cause, "sqlite_errorcode", 0)
+        kind, complaint = _SQLITE.get(code & 0xFF, (None, ""))
+        if code in _SQLITE_NO_ROOM:
+            kind = DiskFull
+        return None if kind is None else kind(f"{where} {complaint} ({cause})", f"the database {complaint}")
     if isinstance(error, TimeoutError):
-        return Unavailable(f"{where} has no free connection")
+        return Unavailable(f"{where} has no free connection", "the database has no free connection")
     if not hasattr(cause, "sqlstate"):
         return None
     state = getattr(cause, "sqlstate", None) or ""
     for begin, kind, complaint in _POSTGRES:
         if state.startswith(begin):
-            return kind(f"{where} {complaint}: {_first_line(cause)}")
-    return None if state else Unavailable(f"{where} cannot be reached: {_first_line(cause)}")
+            return kind(f"{where} {complaint}: {_first_line(cause)}", f"the database {complaint}")
+    if state:
+        return None
+    return Unavailable(f"{where} cannot be reached: {_first_line(cause)}", "the database cannot be reached")
 
 
 def _first_line(cause: object) -> str:

@@ -1,6 +1,7 @@
 """Opening a store: the database found, its tables checked, those of a new SQLite file made."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ def open_store(database: str | None = None, *, wait_seconds: float | None = None
     """The store at `database`, a path or a URL; else where EPOCHCAST_STORE says; else in the user's data folder.
 
     A new SQLite file gets its tables at once, from one of the processes that open it; other databases by `migrated`.
+    Only its user may read a new file: it says who trains what, and has the digests of tokens.
     """
     url = database_url(database)
     store = _store(url, wait_seconds)
@@ -28,7 +30,7 @@ def open_store(database: str | None = None, *, wait_seconds: float | None = None
 
     try:
         if file is not None and not _exists(file, url):
-            _make_folder(url)
+            _make_file(url)
         try:
             check_version(store.engine, url)
         except NoTables:
@@ -55,7 +57,7 @@ def migrated(database: str | None = None, *, wait_seconds: float | None = None) 
         from epochcast.observe.store.store_schema import migrate
 
         if sqlite_file(url) is not None:
-            _make_folder(url)
+            _make_file(url)
         return migrate(store.engine, url)
 
 
@@ -114,7 +116,8 @@ def _exists(file: Path, url: str) -> bool:
         raise StoreError(f"the database {shown_url(url)} cannot be opened: {error.strerror}") from None
 
 
-def _make_folder(url: str) -> None:
+def _make_file(url: str) -> None:
+    """An empty file that SQLite fills; what SQLite puts beside it has the same rights."""
     from epochcast.observe.store.store_errors import StoreError
 
     file = sqlite_file(url)
@@ -123,3 +126,5 @@ def _make_folder(url: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"the folder of the database {shown_url(url)} cannot be made: {error.strerror}") from None
+    with suppress(OSError):  # it is there, or SQLite says what is wrong
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

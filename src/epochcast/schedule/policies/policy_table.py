@@ -38,13 +38,15 @@ class PolicyPermissions:
 class PolicyEntry:
     """A policy of the table: what it does in a line, and how it is made.
 
-    `always_keeps`: it never stops a job, whatever is asked. `is_compiled`: its first decision compiles it, unless that
+    `always_keeps`: it never stops a job, whatever is asked. `shares_time`: it stops jobs so that all get their part,
+    which costs restarts and gains nothing else. `is_compiled`: its first decision compiles it, unless that
     was kept. `make_quick` makes the same with a fraction of the work per decision, for simulated runs.
     """
 
     about: str
     make: Callable[[PolicyPermissions], Policy]
     always_keeps: bool = False
+    shares_time: bool = False
     is_compiled: bool = False
     make_quick: Callable[[PolicyPermissions], Policy] | None = None
 
@@ -87,11 +89,15 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "milp_robust": PolicyEntry(
         "milp with the high ends of forecasts", lambda s: Robust(MilpPolicy(s.stops, s.resizes))
     ),
-    "max_min": PolicyEntry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
+    "max_min": PolicyEntry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes), shares_time=True),
     "finish_time_fairness": PolicyEntry(
-        "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)
+        "finish-time fairness (Themis)",
+        lambda s: SharedMachines(unfairness, s.stops, s.resizes),
+        shares_time=True,
     ),
-    "tiresias": PolicyEntry("least attained service", lambda s: SharedMachines(service, s.stops, s.resizes)),
+    "tiresias": PolicyEntry(
+        "least attained service", lambda s: SharedMachines(service, s.stops, s.resizes), shares_time=True
+    ),
 }
 
 

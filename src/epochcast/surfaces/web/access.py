@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from epochcast.observe.store.access_tokens import SCOPES, Token, digest_of, find_token
 from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_errors import Unavailable
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.server_settings import ServerSettings
 
@@ -73,6 +74,16 @@ class Access:
         if token is None:
             raise _unknown("this token is unknown, or was ended")
         return Caller(token.name, token.scopes, token.project)
+
+    async def is_let_in(self, request: Request) -> bool:
+        """Whether the token of a request that was let in is still good; also while the database cannot say."""
+        try:
+            await self._identified(request)
+        except Problem:
+            return False
+        except Unavailable:
+            return True
+        return True
 
     async def token(self, secret: str) -> Token | None:
         """The token with this text, looked up at most every few seconds."""

@@ -11,10 +11,14 @@ from starlette.responses import JSONResponse, Response
 from epochcast.base.record import plain
 from epochcast.errors import EpochcastError
 from epochcast.observe.store.database_tables import notices, runs
+from epochcast.observe.store.leases import hold
 from epochcast.surfaces.web.api_verbs import VERBS
 from epochcast.surfaces.web.dependencies import Reader, State
 from epochcast.surfaces.web.openapi import problems
-from epochcast.surfaces.web.problems import problem
+from epochcast.surfaces.web.problems import error_text, problem
+
+# A lease that is written to see whether the disk takes anything again.
+ROOM = "room on the disk"
 
 router = APIRouter(prefix="/api/v1", tags=["names"])
 itself = APIRouter(tags=["server"])
@@ -78,18 +82,21 @@ async def healthy() -> Response:
     return JSONResponse({"status": "alive"})
 
 
-@itself.get("/readyz", summary="Whether it can do its work: the database answers.", responses=problems())
+@itself.get("/readyz", summary="Whether it can do its work: database and disk take rows.", responses=problems())
 async def ready(running: State) -> Response:
-    """503 where the database is away."""
+    """503 where the database is away, or its disk was full and still is."""
 
     def look() -> None:
         with running.store.reading() as connection:
             connection.execute(select(func.count()).select_from(runs).where(runs.c.id < 0))
+        if not running.has_room:
+            hold(running.store, ROOM, running.beside.holder, 1.0)
 
     try:
         await run_in_threadpool(look)
     except EpochcastError as error:
-        return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, error_text(error))
+    running.has_room = True
     return JSONResponse({"status": "ready"})
 
 

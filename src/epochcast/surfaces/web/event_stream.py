@@ -8,11 +8,12 @@ much to look at that it would delay answers.
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+from weakref import WeakSet
 
 from starlette.concurrency import run_in_threadpool
 
@@ -27,15 +28,16 @@ from epochcast.surfaces.web.problems import Problem, log
 LOOK_SECONDS = 1.0
 # Of the time at most this share is spent on looking.
 LOOK_FRACTION = 0.05
-# A comment so often, so that proxies keep the connection open and the server sees who has gone.
-BEAT_SECONDS = 15.0
+# A comment so often, so that proxies keep the connection open, the server sees who has gone, and who may no longer
+# listen is sent away.
+BEAT_SECONDS = 5.0
 # Events that one slow listener may be behind; it then begins anew with what is true now.
 MOST_BEHIND = 1_000
 # Runs are looked at again for so long before the last look: clocks of several servers differ.
 OVERLAP_SECONDS = 5.0
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class _Listener:
     caller: Caller
     run: str | None
@@ -49,7 +51,8 @@ class Live:
     store: Store
     most: int
     metrics: Metrics
-    _listeners: set[_Listener] = field(default_factory=set)
+    # Held by their streams alone: one that never begins, because its browser has gone, is no longer counted.
+    _listeners: WeakSet[_Listener] = field(default_factory=WeakSet)
     _seen: dict[int, RunRow] = field(default_factory=dict)
     _since_seconds: float = field(default_factory=time.time)
     _task: "asyncio.Task[None] | None" = None
@@ -70,25 +73,31 @@ class Live:
         """How many listen."""
         return len(self._listeners)
 
-    async def events(self, caller: Caller, run: str | None = None) -> AsyncIterator[str]:
-        """What happens from now on to runs that the caller may see (or to one), as lines of an event stream."""
+    def events(
+        self, caller: Caller, run: str | None, is_let_in: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[str]:
+        """What happens from now on to runs that the caller may see (or to one), as lines of an event stream.
+
+        The stream ends when the caller is no longer let in. Too many listeners are a `Problem` before it begins.
+        """
         if len(self._listeners) >= self.most:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many listen already", {"Retry-After": "10"})
         listener = _Listener(caller, run)
         self._listeners.add(listener)
-        try:
-            yield "retry: 2000\n\n"
-            while True:
-                try:
-                    texts = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
-                    while not listener.events.empty():  # what came at once goes out at once
-                        texts.append(listener.events.get_nowait())
-                    self.metrics.events.inc(len(texts))
-                    yield "".join(f"event: run\ndata: {text}\n\n" for text in texts)
-                except TimeoutError:
-                    yield ": still here\n\n"
-        finally:
-            self._listeners.discard(listener)
+        return self._events(listener, is_let_in)
+
+    async def _events(self, listener: _Listener, is_let_in: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+        yield "retry: 2000\n\n"
+        while True:
+            texts: list[str] = []
+            with suppress(TimeoutError):
+                texts.append(await asyncio.wait_for(listener.events.get(), BEAT_SECONDS))
+            if not await is_let_in():
+                return
+            while not listener.events.empty():  # what came at once goes out at once
+                texts.append(listener.events.get_nowait())
+            self.metrics.events.inc(len(texts))
+            yield "".join(f"event: run\ndata: {text}\n\n" for text in texts) or ": still here\n\n"
 
     async def _look_on(self) -> None:
         took = 0.0
@@ -106,7 +115,9 @@ class Live:
 
     async def _look(self) -> None:
         began = time.time()
-        wanted = RunFilter(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
+        # Where the clock was set back, runs are seen at times before the last look.
+        since = min(self._since_seconds, began) - OVERLAP_SECONDS
+        wanted = RunFilter(seen_after_seconds=since)
         for run, text in await run_in_threadpool(self._news, wanted, began):
             self._seen[run.id] = run
             self._tell(run, text)

@@ -56,7 +56,7 @@ def follow(store: Store, holder: str, urls: list[str]) -> None:
         try:
             if hold(store, LEASE, holder, LEASE_SECONDS):
                 follower = follower or RunFollower(store, happened)
-                follower.pass_over(time.time())
+                follower.pass_over(time.time(), time.monotonic())
                 deliver(store, time.time())
             else:
                 follower = None  # another one reads the reports now; what is known here grows old

@@ -16,7 +16,7 @@ _PROBLEM = {
         "detail": {"type": "string"},
     },
 }
-_ALWAYS = (400, 401, 403, 405, 413, 415, 421, 422, 429, 501, 503)
+_ALWAYS = (400, 401, 403, 405, 408, 413, 415, 421, 422, 429, 501, 503, 507)
 
 
 def problems(*more: int) -> dict[int | str, dict[str, Any]]:

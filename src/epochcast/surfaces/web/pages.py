@@ -1,7 +1,6 @@
 """The pages: forecast, runs, one run, queue, accuracy; logging in and out. Their scripts ask the API."""
 
 import json
-from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from epochcast import __version__
-from epochcast.base.caching import remembered
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.surfaces.web.access import COOKIE, Caller
 from epochcast.surfaces.web.dependencies import State
@@ -33,7 +31,6 @@ PAGE_RUNS = 50
 LOGIN_BYTES = 4096
 # Thirty days.
 COOKIE_SECONDS = 30 * 86_400
-_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 _environment = Environment(
     loader=FileSystemLoader(HOME / "templates"), autoescape=select_autoescape(["html"]), trim_blocks=True
@@ -69,6 +66,18 @@ def to_login(request: Request) -> Response:
     """Send somebody to log in, and back to the page afterwards."""
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return RedirectResponse(f"/login?then={quote(wanted)}", HTTPStatus.SEE_OTHER)
+
+
+def error_page(request: Request, problem: Problem) -> Response:
+    """What is wrong with a request, for people."""
+    status = HTTPStatus(problem.status)
+    is_unknown = status == HTTPStatus.NOT_FOUND and problem.detail == status.phrase
+    detail = f"There is no page at {request.url.path[:200]}." if is_unknown else problem.detail
+    running: Running = request.app.state.running
+    answer = page(request, running, "fault.html", None, title=status.phrase, detail=detail)
+    answer.status_code = status
+    answer.headers.update(problem.headers)
+    return answer
 
 
 @router.get("/")
@@ -170,28 +179,12 @@ async def log_out(request: Request, running: State) -> Response:
 
 
 @router.get("/static/{name}")
-async def static(name: str) -> Response:
+async def static(name: str, request: Request, running: State) -> Response:
     """Scripts, styles and pictures of the pages; names of files that are there, nothing else."""
-    file = _static().get(name)
-    if file is None and name == "vega.js":
-        file = await run_in_threadpool(_vega)
+    file = await running.statics.find(name)
     if file is None:
         raise Problem(HTTPStatus.NOT_FOUND, f"no file called {name[:100]!r}")
-    kind = _TYPES.get(Path(name).suffix, "text/plain")
-    return Response(file, media_type=kind, headers={"Cache-Control": "public, max-age=600, stale-while-revalidate=60"})
-
-
-@remembered(1)
-def _static() -> Mapping[str, bytes]:
-    return {file.name: file.read_bytes() for file in (HOME / "static").iterdir() if file.suffix in _TYPES}
-
-
-@remembered(1)
-def _vega() -> bytes:
-    """Vega, Vega-Lite and their embedding, out of vl-convert: nothing comes from elsewhere."""
-    from epochcast.surfaces.charts.chart_file import converter
-
-    return str(converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")).encode()
+    return file.answer(request)
 
 
 def inside(path: str) -> str:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from epochcast.errors import EpochcastError
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_errors import Unavailable
+from epochcast.observe.store.store_errors import DiskFull, Unavailable
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.report_batches import AttemptRuns, ReportRequest, StoredReports, keep_all
 
@@ -99,7 +99,8 @@ class Ingest:
                 keep_all, self.store, self.attempt_runs, [request.arrival for request in group]
             )
         except EpochcastError as error:
-            if len(group) > 1 and not isinstance(error, Unavailable):  # one that is refused must not take others along
+            is_for_all = isinstance(error, Unavailable | DiskFull)
+            if len(group) > 1 and not is_for_all:  # one that is refused must not take others along
                 for request in group:
                     await self._write([request])
                 return

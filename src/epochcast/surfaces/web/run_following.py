@@ -2,7 +2,8 @@
 
 Reports are read once: a tracker of each run takes the new ones. How often a run is worked out anew grows with its age,
 and a pass over all runs has a limit of time, so that a thousand live runs leave the machine to its callers; the run
-that was looked at longest ago comes first. What a pass found is written down at its end, in few transactions.
+that was looked at longest ago comes first. What a pass found is written down at its end, in few transactions. How long
+ago that was is counted by a clock that nobody sets: one that is set back must not stop the remaining times.
 """
 
 import time
@@ -61,13 +62,17 @@ class RunFollower:
     _ended: dict[str, float] = field(default_factory=dict)
     _ends_seen_at_seconds: float | None = None
 
-    def pass_over(self, now_seconds: float) -> int:
-        """Work out those runs that have news, the longest unseen first; gives how many."""
+    def pass_over(self, now_seconds: float, steady_seconds: float) -> int:
+        """Work out those runs that have news, the longest unseen first; gives how many.
+
+        It is `now_seconds` since 1970; `steady_seconds` are those of a clock that nobody sets.
+        """
         live = self.store.runs(RunFilter(states=("running",), seen_after_seconds=now_seconds - SILENT_SECONDS))
-        due = sorted((run for run in live if self._is_due(run, now_seconds)), key=self._worked_out_at)
+        due = [run for run in live if self._is_due(run, now_seconds, steady_seconds)]
+        due.sort(key=self._worked_out_at)
         end, done, columns = time.monotonic() + PASS_SECONDS, 0, {}
         for run in due:
-            worked_out = self._work_out(run, now_seconds)
+            worked_out = self._work_out(run, steady_seconds)
             done += 1
             if worked_out is not None:
                 columns[run.id] = worked_out
@@ -81,7 +86,7 @@ class RunFollower:
 
     def _end(self, now_seconds: float) -> None:
         """Tell of runs that have ended since the pass before."""
-        since = self._ends_seen_at_seconds or now_seconds - ENDED_SECONDS
+        since = min(self._ends_seen_at_seconds or now_seconds - ENDED_SECONDS, now_seconds)
         for run in self.store.runs(RunFilter(states=OVER, seen_after_seconds=since - OVERLAP_SECONDS)):
             if run.key not in self._ended:
                 self._ended[run.key] = now_seconds
@@ -92,17 +97,17 @@ class RunFollower:
 
     def _worked_out_at(self, run: RunRow) -> float:
         followed = self._runs.get(run.id)
-        return 0.0 if followed is None else followed.worked_out_at_seconds
+        return -inf if followed is None else followed.worked_out_at_seconds
 
-    def _is_due(self, run: RunRow, now_seconds: float) -> bool:
+    def _is_due(self, run: RunRow, now_seconds: float, steady_seconds: float) -> bool:
         followed = self._runs.get(run.id)
         if followed is None:
             return run.step is not None
         age = now_seconds - (run.started_at_seconds or run.added_at_seconds)
         wait = min(MOST_SECONDS, max(LEAST_SECONDS, age * AGE_FRACTION))
-        return run.step != followed.step and now_seconds - followed.worked_out_at_seconds >= wait
+        return run.step != followed.step and steady_seconds - followed.worked_out_at_seconds >= wait
 
-    def _work_out(self, run: RunRow, now_seconds: float) -> dict[str, Any] | None:
+    def _work_out(self, run: RunRow, steady_seconds: float) -> dict[str, Any] | None:
         """What is now known of a run, as its columns; None where that is nothing yet.
 
         What its reports themselves change is left to those who take them in: they may know more by now.
@@ -115,7 +120,7 @@ class RunFollower:
         followed.watch.source = lambda: self._new_reports(run, followed)
         followed.watch.sinks = [lambda standing, _: self._announce(run, followed, standing)]
         followed.watch.read()
-        followed.worked_out_at_seconds, followed.step = now_seconds, run.step
+        followed.worked_out_at_seconds, followed.step = steady_seconds, run.step
         try:
             standing = followed.watch.tell(run.seen_at_seconds)
         except BadInput:  # nobody said how much there is

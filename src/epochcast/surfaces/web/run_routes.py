@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from epochcast.base.options import checked
 from epochcast.errors import BadInput, UnknownName
+from epochcast.observe.recording.opened_runs import run_names
 from epochcast.observe.recording.recorded_rows import KINDS
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store_rows import STATES, RunPlace, RunRow
@@ -193,13 +195,13 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
         forecast = Forecast.from_dict(answer)
 
     def write() -> RunRow:
-        stored_run = running.store.find_run(name)
-        if stored_run is not None and not caller.may_see(stored_run.project):
-            raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
+        stored_run = _visible_run(running, name, caller)
         place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         run = stored_run or running.store.open_run(
-            name, job_name=name, place=place, state="queued", project=caller.project
+            run_names(name, caller.project)[0], job_name=name, place=place, state="queued", project=caller.project
         )
+        if not caller.may_see(run.project):
+            raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
         details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
         columns: dict[str, Any] = (
             {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
@@ -214,10 +216,16 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
 
 async def find_run(running: Running, name: str, caller: Caller) -> RunRow:
     """A run that the caller may see; others are not there."""
-    run = await run_in_threadpool(running.store.find_run, name)
-    if run is None or not caller.may_see(run.project):
+    run = await run_in_threadpool(_visible_run, running, name, caller)
+    if run is None:
         raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
     return run
+
+
+def _visible_run(running: Running, name: str, caller: Caller) -> RunRow | None:
+    """The caller's own run of this name, with or without the project before it."""
+    looked_up = (running.store.find_run(each) for each in run_names(name, caller.project))
+    return next((run for run in looked_up if run is not None and caller.may_see(run.project)), None)
 
 
 async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
@@ -244,7 +252,7 @@ async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
     summary="Server-sent events: how runs stand, whenever that changes.",
     responses={200: {"content": {"text/event-stream": {}}}, **problems()},
 )
-async def events(running: State, caller: Reader, run: str | None = None) -> Response:
-    """`event: run` with the run as JSON; of one run or of all that the caller may see."""
-    stream = running.live.events(caller, run)
+async def events(request: Request, running: State, caller: Reader, run: str | None = None) -> Response:
+    """`event: run` with the run as JSON; of one run or of all that the caller may see. Ends with its token."""
+    stream = running.live.events(caller, run, partial(running.access.is_let_in, request))
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})

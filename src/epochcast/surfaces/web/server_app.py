@@ -38,7 +38,7 @@ def make_app(settings: ServerSettings) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
     )
     app.state.running = running
-    problems.install(app)
+    problems.install(app, pages.error_page)
     for part in (runs, asking, queue_routes, names, evidence, pages):  # what is asked most often is looked for first
         app.include_router(part.router)
     app.include_router(names.itself)

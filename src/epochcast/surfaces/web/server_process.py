@@ -1,18 +1,22 @@
 """Starting a server: the place it listens on, the first token, and the loop until it is stopped."""
 
+import asyncio
 import logging
 import socket
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
 
 import uvicorn
 
 from epochcast.errors import BadInput
 from epochcast.observe.store.access_tokens import all_tokens, make_token
 from epochcast.observe.store.store_opening import open_store
+from epochcast.surfaces.web.bounded_head import BoundedHead
 from epochcast.surfaces.web.server_settings import ServerSettings
 
 Say = Callable[[str], None]
@@ -23,14 +27,19 @@ SWITCH_SECONDS = 0.001
 
 
 def run_server(settings: ServerSettings, say: Say) -> int:
-    """Serve until SIGINT or SIGTERM."""
-    if settings.is_demo:
-        settings = _with_demo(settings)
+    """Serve until SIGINT or SIGTERM. Made-up runs are removed at the end."""
+    if not settings.is_demo:
+        return _served(settings, say)
+    with TemporaryDirectory(prefix="epochcast-demo-", ignore_cleanup_errors=True) as folder:
+        return _served(_with_demo(settings, Path(folder)), say)
+
+
+def _served(settings: ServerSettings, say: Say) -> int:
     host = settings.host
     listening = listen(host, settings.port)
     settings = replace(settings, port=listening.getsockname()[1])
     try:
-        settings.folder.mkdir(parents=True, exist_ok=True)
+        settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise BadInput(f"the folder {settings.folder} cannot be made: {error.strerror}") from None
     _first_token(settings, say)
@@ -45,6 +54,7 @@ def run_server(settings: ServerSettings, say: Say) -> int:
         log_config=None,
         access_log=False,
         server_header=False,
+        http=cast(type[asyncio.Protocol], partial(BoundedHead, settings.limits.header_seconds)),
         timeout_graceful_shutdown=END_SECONDS,
         lifespan="on",
     )
@@ -86,10 +96,9 @@ def _first_token(settings: ServerSettings, say: Say) -> None:
     say(f"token, shown this once: {secret}")
 
 
-def _with_demo(settings: ServerSettings) -> ServerSettings:
+def _with_demo(settings: ServerSettings, folder: Path) -> ServerSettings:
     from epochcast.surfaces.web.demo_runs import fill
 
-    folder = Path(tempfile.mkdtemp(prefix="epochcast-demo-"))
     database = str(folder / "store.db")
     fill(database)
     return replace(settings, database=database, folder=folder / "uploads")

@@ -1,6 +1,6 @@
 """How a server is run: where it listens, what it keeps, and how much anybody may ask of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -18,6 +18,16 @@ class RequestLimits:
     request_bytes: int = int(parse_bytes("4 MiB"))
     upload_bytes: int = int(parse_bytes("64 MiB"))
     upload_seconds: float = 30.0
+    uploads_bytes: int = int(parse_bytes("1 GiB"))
+    """Of one project together."""
+    uploads_kept_seconds: float = 30 * 86_400.0
+    """Since an upload was last asked about."""
+    parsers: int = 2
+    """Processes that read uploads."""
+    header_seconds: float = 10.0
+    """Until the head of a request is there."""
+    body_part_seconds: float = 10.0
+    body_seconds: float = 120.0
     answer_seconds: float = 30.0
     plan_seconds: float = 120.0
     worker_bytes: int = int(parse_bytes("8 GiB"))
@@ -28,12 +38,12 @@ class RequestLimits:
     streams: int = 200
 
     def __post_init__(self) -> None:
-        for name in ("request_bytes", "upload_bytes", "observations", "burst_requests", "page_rows", "streams"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("upload_seconds", "answer_seconds", "plan_seconds", "requests_per_second"):
-            if not getattr(self, name) > 0:
-                raise BadInput(f"{name} must be above 0, got {getattr(self, name)}")
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if limit.type is int and value < 1:
+                raise BadInput(f"{limit.name} must be at least 1, got {value}")
+            if not value > 0:
+                raise BadInput(f"{limit.name} must be above 0, got {value}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from epochcast.surfaces.web.follower_supervisor import FollowerSupervisor
 from epochcast.surfaces.web.metrics import Metrics
 from epochcast.surfaces.web.report_ingest import Ingest
 from epochcast.surfaces.web.server_settings import ServerSettings
+from epochcast.surfaces.web.static_files import StaticFiles
 from epochcast.surfaces.web.worker_pool import Workers
 
 
@@ -31,6 +32,9 @@ class Running:
     live: Live
     metrics: Metrics
     beside: FollowerSupervisor
+    statics: StaticFiles
+    has_room: bool = True
+    """Whether the disk took the last thing that was written to it."""
 
     async def start(self) -> None:
         """Start processes and tasks."""
@@ -39,10 +43,12 @@ class Running:
         self.ingest.start()
         self.live.start()
         self.beside.start()
+        self.statics.start()
 
     async def end(self) -> None:
         """End them; rows that wait are written first."""
         await self.ingest.end()
+        await self.statics.end()
         await self.beside.end()
         await self.live.end()
         await self.workers.end()
@@ -59,13 +65,14 @@ def make_running(settings: ServerSettings) -> Running:
         settings=settings,
         store=store,
         workers=workers,
-        parsers=Workers(1, uploads, limits.worker_bytes),
+        parsers=Workers(limits.parsers, uploads, limits.worker_bytes),
         answers=AnswerCache(workers, limits.answer_seconds, metrics),
         access=Access(settings, store),
         ingest=Ingest(store),
         live=Live(store, limits.streams, metrics),
         metrics=metrics,
         beside=FollowerSupervisor(store.url, own_name(), settings.webhooks),
+        statics=StaticFiles(),
     )
 
 

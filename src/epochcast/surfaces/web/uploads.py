@@ -3,12 +3,16 @@
     FOLDER/PROJECT/DIGEST/NAME.onnx
 
 A file is a model only when a worker has read it (`summary_of`); until then it is beside its place, under another name.
+Uploads that nobody has asked about for long are removed when another comes; a project has a quota. Only whoever runs
+the server may read the folders.
 """
 
 import hashlib
 import os
 import re
 import shutil
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,9 @@ from epochcast.base.documents import parse_json, read_text
 from epochcast.errors import BadInput
 
 ENDINGS = (".onnx", ".keras", ".json", ".toml")
+# A file that waits to be read for longer is of a server that was killed.
+MOST_WAITING_SECONDS = 3_600.0
+_PRIVATE = 0o700
 _NAME = re.compile(r"[\w][\w.-]{0,99}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -40,10 +47,31 @@ def stored_upload(folder: Path, project: str, name: str, content: bytes) -> tupl
     """Write an uploaded file beside its place; gives its digest and where it is."""
     digest = hashlib.sha256(content).hexdigest()
     waiting = project_folder(folder, project) / f".{digest}.{os.getpid()}.{os.urandom(4).hex()}"
-    waiting.mkdir(parents=True)
+    waiting.mkdir(parents=True, mode=_PRIVATE)
     file = waiting / name
-    file.write_bytes(content)
+    try:
+        file.write_bytes(content)
+    except OSError:
+        refuse(file)
+        raise
     return digest, file
+
+
+def make_room(folder: Path, project: str, size_bytes: int, most_bytes: int, kept_seconds: float) -> bool:
+    """Remove old uploads of a project; whether another of so many bytes is then within its quota."""
+    now, kept_bytes = time.time(), 0
+    home = project_folder(folder, project)
+    for place in list(home.iterdir()) if home.is_dir() else ():
+        try:
+            age_seconds = now - place.stat().st_mtime
+            file_bytes = sum(file.stat().st_size for file in place.iterdir())
+        except OSError:  # accepted or removed meanwhile
+            continue
+        if age_seconds > (kept_seconds if _DIGEST.fullmatch(place.name) else MOST_WAITING_SECONDS):
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            kept_bytes += file_bytes
+    return kept_bytes + size_bytes <= most_bytes
 
 
 def accept(file: Path, digest: str) -> None:
@@ -68,6 +96,8 @@ def stored_reference(folder: Path, project: str, digest: str) -> str:
     files = sorted(place.iterdir()) if place.is_dir() else []
     if not files:
         raise BadInput(f"no upload {digest[:12]}… here; send the file again")
+    with suppress(OSError):
+        os.utime(place)  # it is asked about: its age begins anew
     return reference_of(files[0])
 
 

@@ -13,7 +13,8 @@ from epochcast.surfaces.web.dependencies import Reader, State, Writer
 from epochcast.surfaces.web.openapi import file_request, json_request, problems
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.request_bodies import body, json_body, json_text
-from epochcast.surfaces.web.uploads import accept, checked_file_name, refuse, stored_upload
+from epochcast.surfaces.web.uploads import accept, checked_file_name, make_room, refuse, stored_upload
+from epochcast.units import show_bytes
 
 router = APIRouter(prefix="/api/v1", tags=["ask"])
 
@@ -101,7 +102,14 @@ async def upload(
     content = await body(request, limits.upload_bytes)
     if not content:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "the file is empty")
-    digest, file = await run_in_threadpool(stored_upload, folder, caller.project or "", file_name, content)
+    project, quota = caller.project or "", limits.uploads_bytes
+    if not await run_in_threadpool(make_room, folder, project, len(content), quota, limits.uploads_kept_seconds):
+        raise Problem(
+            HTTPStatus.INSUFFICIENT_STORAGE,
+            f"uploads of one project have {show_bytes(quota)} together, and these are full: an upload is removed "
+            f"{limits.uploads_kept_seconds / 86_400:g} days after its last use",
+        )
+    digest, file = await run_in_threadpool(stored_upload, folder, project, file_name, content)
     try:
         summary = json.loads(await running.parsers.ask("summary", {"path": str(file)}, limits.upload_seconds))
     except BaseException:

@@ -23,6 +23,7 @@ class KerasHooks(Recording):
     """Records a `fit`."""
 
     params: dict[str, Any]  # Keras sets them
+    model: Any
 
     # Keras calls other callbacks from a thread, without waiting for them, only where all say that they can bear it.
     async_safe = True
@@ -60,11 +61,19 @@ class KerasHooks(Recording):
             self.run.step(batch - self._batch, loss=loss)
             self._batch = batch
 
+    def _reach_begun(self) -> None:
+        """Every batch that has begun has ended; where nobody knows how many there are, all but the last."""
+        if not self.params.get("steps"):
+            self._reached(self._begun - 1)
+        elif self._begun >= 0:
+            at_once = int(getattr(self.model, "steps_per_execution", 1) or 1)
+            self._reached(min(self._begun + at_once, int(self.params["steps"])) - 1)
+
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Validation within a `fit`."""
         if self.run is not None:
             with self._lock:
-                self._reached(self._begun if self.params.get("steps") else self._begun - 1)
+                self._reach_begun()
                 self.run.begin("validation")
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -78,6 +87,7 @@ class KerasHooks(Recording):
         if self.run is None:
             return
         with self._lock:
+            self._reach_begun()
             self.run.epoch()
             epochs, steps = self.run.start.total_epochs, self.run.start.steps_per_epoch
             if self.run.start.total_steps is None and epochs and steps:
