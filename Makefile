@@ -30,7 +30,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium pictures nginx clean
+.PHONY: help demo test test-quick lint format docs bench bench-serve soak fuzz studies study-local model prices slurm chromium pictures nginx clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -80,6 +80,10 @@ docs: $(DEV) ## Build the documentation into site/
 
 bench-serve: $(DEV) ## The server under load, beside a bare endpoint
 	$(BIN)/python -m benchmarks.serving
+
+# An hour: make soak SECONDS=3600
+soak: $(DEV) ## A thousand live runs on one server for some minutes: times, memory, and whether a report is lost
+	$(BIN)/python -m benchmarks.live_runs --rows 1 --seconds $(SECONDS)
 
 bench: $(DEV) ## Time epochcast itself
 	$(BIN)/python -m benchmarks

@@ -1,10 +1,12 @@
-"""A thousand runs that report to a server at the same time, for minutes: `python -m benchmarks.live_runs`.
+"""A thousand runs that report to a server at the same time, for minutes or hours: `python -m benchmarks.live_runs`, or
+`make soak SECONDS=3600`.
 
 Each run has a connection of its own and sends its reports once a second, as `ec.track` does, whether or not the server
 has answered the one before: a time counts from when a request was due, so that a server that falls behind is seen. The
 runs are opened in the first seconds. Meanwhile somebody listens to all events, and the page of runs and the counts for
 Prometheus are asked for every few seconds. Every ten seconds a line tells the rate, the times, and the memory of the
-server with its follower.
+server with its follower. At the end: times over all, how memory changed after `--settle` seconds, and whether every
+report that was acknowledged is in the store. The exit code is 1 where one is lost, or a request failed.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +34,24 @@ class Heard:
     look_seconds: dict[str, list[float]] = field(default_factory=dict)
     events: int = 0
     failed: int = 0
+
+
+@dataclass
+class Account:
+    """What happened in all: seconds of every request, reports that were acknowledged, memory by time."""
+
+    seconds: "array[float]" = field(default_factory=lambda: array("f"))
+    reports: int = 0
+    failed: int = 0
+    memory: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+
+    def change(self, name: str, settle_seconds: float) -> float | None:
+        """By what part the memory of a process changed: the mean of the last tenth over that after it settled."""
+        held = [memory[name] for at, memory in self.memory if at >= settle_seconds and name in memory]
+        if len(held) < 4:
+            return None
+        tenth = max(1, len(held) // 10)
+        return sum(held[-tenth:]) / sum(held[:tenth]) - 1
 
 
 async def request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: str, body: bytes = b"") -> int:
@@ -56,7 +77,9 @@ def reports(run: int, second: int, rows: int) -> bytes:
     return json.dumps({"start": start, "observations": observations}).encode()
 
 
-async def one_run(port: int, run: int, runs: int, seconds: float, rows: int, heard: Heard, begin: float) -> None:
+async def one_run(
+    port: int, run: int, runs: int, seconds: float, rows: int, heard: Heard, account: Account, begin: float
+) -> None:
     """Report until the time is over."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = "POST /api/v1/observations HTTP/1.1\r\nContent-Type: application/json\r\n"
@@ -65,7 +88,10 @@ async def one_run(port: int, run: int, runs: int, seconds: float, rows: int, hea
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         status = await request(reader, writer, head, reports(run, second, rows))
         heard.seconds.append(time.monotonic() - due)
+        account.seconds.append(heard.seconds[-1])
         heard.failed += status != 200
+        account.failed += status != 200
+        account.reports += rows if status == 200 else 0
         due += 1.0
     writer.close()
 
@@ -104,14 +130,16 @@ def at(seconds: Sequence[float], fraction: float) -> float:
     return 1e3 * sorted(seconds)[min(len(seconds) - 1, int(fraction * len(seconds)))] if seconds else 0.0
 
 
-async def tell(process: int, heard: Heard, rows: int) -> None:
+async def tell(process: int, heard: Heard, account: Account, rows: int) -> None:
     """A line for every window."""
     began = time.monotonic()
     while True:
         await asyncio.sleep(WINDOW_SECONDS)
         seconds, looks, events, failed = heard.seconds, heard.look_seconds, heard.events, heard.failed
         heard.seconds, heard.look_seconds, heard.events, heard.failed = [], {}, 0, 0
-        memory = " ".join(f"{name} {held / 2**20:.0f} MiB" for name, held in resident_bytes(process).items())
+        resident = resident_bytes(process)
+        account.memory.append((time.monotonic() - began, resident))
+        memory = " ".join(f"{name} {held / 2**20:.0f} MiB" for name, held in resident.items())
         seen = " ".join(f"{path} {at(each, 1.0):.0f}" for path, each in looks.items())
         print(
             f"{time.monotonic() - began:5.0f} s  {len(seconds) * rows / WINDOW_SECONDS:6,.0f} reports/s  "
@@ -121,20 +149,43 @@ async def tell(process: int, heard: Heard, rows: int) -> None:
         )
 
 
-async def play(port: int, process: int, runs: int, seconds: float, rows: int) -> None:
+async def play(port: int, process: int, runs: int, seconds: float, rows: int) -> Account:
     """All of it."""
-    heard = Heard()
+    heard, account = Heard(), Account()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     asked = json.dumps({"model": "resnet18", "device": "A100", "batch": 8}).encode()
     head = "POST /api/v1/forecast HTTP/1.1\r\nContent-Type: application/json\r\n"
     for batch in range(1, 5):  # until both workers have loaded what they need
         await request(reader, writer, head, asked.replace(b"8}", b"%d}" % batch))
-    beside = [look(port, heard), listen(port, heard), tell(process, heard, rows)]
+    beside = [look(port, heard), listen(port, heard), tell(process, heard, account, rows)]
     tasks = [asyncio.create_task(watcher) for watcher in beside]
     begin = time.monotonic() + 1.0
-    await asyncio.gather(*(one_run(port, run, runs, seconds, rows, heard, begin) for run in range(runs)))
+    await asyncio.gather(*(one_run(port, run, runs, seconds, rows, heard, account, begin) for run in range(runs)))
     for task in tasks:
         task.cancel()
+    return account
+
+
+def lost_reports(database: str, account: Account) -> int:
+    """Acknowledged reports that are not in the store."""
+    from epochcast.observe.store.store_opening import open_store
+
+    with open_store(database) as store:
+        return account.reports - store.count_observations()
+
+
+def summary(account: Account, lost: int, settle_seconds: float) -> str:
+    """All in some lines."""
+    lines = [
+        f"{len(account.seconds):,} requests, {account.reports:,} reports acknowledged, {lost:,} lost, "
+        f"{account.failed:,} failed",
+        *(f"{name} {at(account.seconds, part):.0f} ms" for name, part in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))),
+    ]
+    for name in ("server", "follower"):
+        change = account.change(name, settle_seconds)
+        if change is not None:
+            lines.append(f"memory of the {name} after {settle_seconds:g} s: {change:+.1%} until the end")
+    return "\n".join(lines)
 
 
 def main() -> int:
@@ -143,6 +194,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--rows", type=int, default=5, help="Reports of a run in a second.")
     parser.add_argument("--seconds", type=float, default=180.0)
+    parser.add_argument("--settle", type=float, default=600.0, help="Seconds before memory has to be flat.")
     parser.add_argument("--database", help="Where runs are kept; a new SQLite file unless told otherwise.")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -152,11 +204,13 @@ def main() -> int:
         try:
             assert server.stderr is not None
             port = int(server.stderr.readline().split("http://")[1].split()[0].rpartition(":")[2])
-            asyncio.run(play(port, server.pid, asked.runs, asked.seconds, asked.rows))
+            account = asyncio.run(play(port, server.pid, asked.runs, asked.seconds, asked.rows))
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()
-    return 0
+        lost = lost_reports(database, account)
+        print(summary(account, lost, asked.settle))
+    return 1 if lost or account.failed else 0
 
 
 if __name__ == "__main__":

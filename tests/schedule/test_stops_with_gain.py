@@ -44,7 +44,7 @@ def test_a_job_that_is_like_the_other_is_not_stopped_for_it() -> None:
 
 
 def test_a_job_is_stopped_for_one_that_would_be_late_and_it_is_said_what_that_saves() -> None:
-    """By hand: b would be 900 s late at a cent a second, so 9 dollars; a's restart takes 10 s of 7.2 dollars an hour."""
+    """By hand: b would be 900 s late at a cent a second, so $9; a's restart takes 10 s of $7.2 an hour."""
     a, b = (
         queued("a", 0, 100_000, {2: 1_000}, restart_seconds=10.0),
         queued("b", 0, 200, {2: 100}, restart_seconds=10.0),
@@ -55,7 +55,7 @@ def test_a_job_is_stopped_for_one_that_would_be_late_and_it_is_said_what_that_sa
 
 
 def test_a_gain_below_the_price_of_the_restart_is_none() -> None:
-    """b would be 3 s late, three cents; the restart takes 10 s of 7.2 dollars an hour, two cents, and must come twice."""
+    """b would be 3 s late, 3 cents; the restart takes 10 s of $7.2 an hour, 2 cents, counted twice."""
     a, b = (
         queued("a", 0, 100_000, {2: 103}, restart_seconds=10.0),
         queued("b", 0, 200, {2: 100}, restart_seconds=10.0),

@@ -116,7 +116,7 @@ with ec.track(total=1000, job="killed", to=sys.argv[1]) as run:
 """
 
 
-def test_a_training_that_is_killed_is_delivered_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_training_left_the_next_one_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     monkeypatch.setenv("EPOCHCAST_SPOOL", str(tmp_path))

@@ -90,7 +90,8 @@ def test_what_a_run_is_called_depends_on_no_other_project(guarded: Served, secre
         return str(sent.raise_for_status().json()["run"])
 
     assert named("speech/mine", "vision") == "vision/speech/mine"
-    assert [named(job, "speech") for job in ("mine", "vision/secret-run")] == ["speech/mine", "speech/vision/secret-run"]
+    assert named("mine", "speech") == "speech/mine"
+    assert named("vision/secret-run", "speech") == "speech/vision/secret-run"
     described = [
         guarded.client.put(f"/api/v1/runs/{name}", json={"budget_dollars": 1.0}, headers=bearer(secrets["speech"]))
         for name in ("vision/secret-run", "nobody-has-this", "mine")

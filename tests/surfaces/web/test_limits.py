@@ -37,7 +37,11 @@ def test_a_browser_gets_errors_as_pages_and_programs_get_problems(server: Served
     for path, said in (("/nothere", "There is no page at /nothere."), ("/runs/nothere", "no run called")):
         page = server.client.get(path, headers=PAGE)
         assert page.status_code == 404 and page.headers["content-type"].startswith("text/html")
-        assert said in page.text and "<nav" in page.text and "default-src 'none'" in page.headers["content-security-policy"]
+        assert (
+            said in page.text
+            and "<nav" in page.text
+            and "default-src 'none'" in page.headers["content-security-policy"]
+        )
         assert server.client.get(path).headers["content-type"] == "application/problem+json"
     assert server.client.get("/api/v1/runs/nothere", headers=PAGE).json()["status"] == 404
 
@@ -68,7 +72,9 @@ def _listens(served: Served) -> bool:
 
 def test_half_a_request_is_not_waited_for(server: Served) -> None:
     """A head and a body have their time; a request that is whole is answered on the same connection meanwhile."""
-    head = b"POST /api/v1/forecast HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+    head = (
+        b"POST /api/v1/forecast HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+    )
     halves = {b"": 408, b"GET /healthz HT": 408, head: 408, head + b"\r\n{": 408}
     opened = [socket.create_connection(address(server)) for _ in halves]
     for connection, half in zip(opened, halves, strict=True):
@@ -132,7 +138,9 @@ def test_static_files_are_compressed_and_asked_for_once(server: Served) -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip("file systems cannot be mounted here")
     yield place
@@ -259,7 +267,9 @@ def test_a_lease_from_before_the_clock_was_set_back_is_taken_over(tmp_path: Path
 
 def test_a_wrong_token_is_said_in_the_words_of_the_server(folder: Path, tmp_path: Path) -> None:
     served = Served("--token", "--database", str(folder / "w.db"), "--folder", str(folder / "u"), "--workers", "1")
-    program = f"import epochcast as ec, time\nrun = ec.track(total=9, job='x', to={served.url!r})\ntime.sleep(9)\nrun.close()"
+    program = (
+        f"import epochcast as ec, time\nrun = ec.track(total=9, job='x', to={served.url!r})\ntime.sleep(9)\nrun.close()"
+    )
     environment = {**os.environ, "EPOCHCAST_TOKEN": "ec_wrong", "EPOCHCAST_SPOOL": str(tmp_path)}
     try:
         training = subprocess.run(
@@ -284,4 +294,3 @@ def test_every_report_of_a_spool_is_kept_once(tmp_path: Path) -> None:
     finally:
         served.end()
     assert [row["step"] for row in kept] == [float(step) for step in range(30)]
-

@@ -1,9 +1,9 @@
 """The runs that attempts belong to, found or made: of many attempts in one transaction.
 
 A run has the name of its job, with that of its project before it: what a run is called depends on no other project, so
-that nobody can take or guess the names of others. Where it has ended and is trained again from its beginning, the number
-of the attempt stands behind the name. An attempt that a run knows always belongs to it, so that reports that are sent
-once more after its end change nothing.
+that nobody can take or guess the names of others. Where it has ended and is trained again from its beginning, the
+number of the attempt stands behind the name. An attempt that a run knows always belongs to it, so that reports that are
+sent once more after its end change nothing.
 """
 
 import time

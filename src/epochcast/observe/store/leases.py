@@ -13,7 +13,6 @@ from epochcast.observe.store.database_tables import leases
 from epochcast.observe.store.insert_rows import upsert
 from epochcast.observe.store.store import Store
 
-
 # Clocks of machines that share a database differ by less.
 MOST_APART_SECONDS = 60.0
 

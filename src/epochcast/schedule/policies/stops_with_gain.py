@@ -1,14 +1,14 @@
 """Any policy, stopping and moving running jobs only for a gain: for `schedule run`, where every restart is real.
 
-A policy compares decisions under forecasts that waver from look to look, and among jobs that are alike each change looks
-as good as none. So a decision that disturbs running jobs is played to the end of the known queue, by the forecasts and
-with its restarts, beside the same decision with running jobs left where they are:
+A policy compares decisions under forecasts that waver from look to look, and among jobs that are alike each change
+looks as good as none. So a decision that disturbs running jobs is played to the end of the known queue, by the
+forecasts and with its restarts, beside the same decision with running jobs left where they are:
 
     gain = dollars(left alone) − dollars(disturbed)       machines and lateness, restarts included
 
-It is taken where the gain is above what its restarts cost once more (the floor), or where it costs nothing more and jobs
-end sooner by more than the time of the restarts. After its first decision either side goes on by time to spare, without
-stops: a stop has to be worth its price by itself, not by what a clever policy would make of it later.
+It is taken where the gain is above what its restarts cost once more (the floor), or where it costs nothing more and
+jobs end sooner by more than the time of the restarts. After its first decision either side goes on by time to spare,
+without stops: a stop has to be worth its price by itself, not by what a clever policy would make of it later.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from epochcast.interval import Interval
 from epochcast.schedule.outcome import SimulationOutcome
 from epochcast.schedule.policies.ordered_policies import SharedMachines, slack
-from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState, unchanged
+from epochcast.schedule.queue_state import Decision, GpuGrant, LiveJob, QueueState, unchanged
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import Policy, simulate
 from epochcast.schedule.workload_jobs import QueuedJob, QueueWorkload
@@ -54,12 +54,11 @@ def disturbed_jobs(state: QueueState, decision: Decision) -> list[str]:
     except DoesNotPack:  # who runs keeps its place then (`decisions.plan`)
         machines = ()
     where = {name: machine.number for machine in machines for name, _ in machine.residents}
-    return [
-        name
-        for name, live in state.live.items()
-        if live.choice is not None
-        and (name not in decision or decision[name].choice != live.choice or where.get(name, live.machine) != live.machine)
-    ]
+    return [live.job.id for live in state.running if not _goes_on(live, decision.get(live.job.id), where)]
+
+
+def _goes_on(live: LiveJob, placed: GpuGrant | None, where: Mapping[str, int]) -> bool:
+    return placed is not None and placed.choice == live.choice and where.get(live.job.id, live.machine) == live.machine
 
 
 def with_running_jobs(state: QueueState, decision: Decision) -> dict[str, GpuGrant]:
@@ -117,9 +116,7 @@ def _played(state: QueueState, decision: Decision) -> SimulationOutcome:
 
 def _by_pace(job: QueuedJob, pace: float) -> QueuedJob:
     """The job as it is believed now; those that it comes after have ended, or it would not be here."""
-    seconds: Mapping[object, Interval] = {
-        choice: Interval.exact(seconds.mid * pace) for choice, seconds in job.seconds.items()
-    }
+    seconds = {choice: Interval.exact(seconds.mid * pace) for choice, seconds in job.seconds.items()}
     return replace(job, seconds=seconds, after=(), budget_dollars=None)
 
 

@@ -1,6 +1,6 @@
-"""Vega, Vega-Lite and their embedding as one script, out of vl-convert: `python -m epochcast.surfaces.web.chart_bundle`.
+"""Vega, Vega-Lite and their embedding as one script, out of vl-convert: nothing comes from elsewhere.
 
-Nothing comes from elsewhere. The script goes to standard output.
+`python -m epochcast.surfaces.web.chart_bundle` writes it to standard output.
 """
 
 import sys

@@ -73,9 +73,7 @@ class Live:
         """How many listen."""
         return len(self._listeners)
 
-    def events(
-        self, caller: Caller, run: str | None, is_let_in: Callable[[], Awaitable[bool]]
-    ) -> AsyncIterator[str]:
+    def events(self, caller: Caller, run: str | None, is_let_in: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
         """What happens from now on to runs that the caller may see (or to one), as lines of an event stream.
 
         The stream ends when the caller is no longer let in. Too many listeners are a `Problem` before it begins.
