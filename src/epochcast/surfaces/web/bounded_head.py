@@ -8,9 +8,7 @@ requests uvicorn's own limit holds. Bodies have theirs in `request_guard`.
 import asyncio
 from typing import Any
 
-from uvicorn.config import Config
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
-from uvicorn.server import ServerState
 
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -18,11 +16,10 @@ _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Lengt
 class BoundedHead(asyncio.Protocol):
     """One connection."""
 
-    def __init__(
-        self, head_seconds: float, config: Config, server_state: ServerState, app_state: dict[str, Any]
-    ) -> None:
+    def __init__(self, head_seconds: float, **named: Any) -> None:
+        """`named` is what uvicorn makes its connections with."""
         self._head_seconds = head_seconds
-        self._http: Any = AutoHTTPProtocol(config=config, server_state=server_state, app_state=app_state)  # type: ignore[call-arg]
+        self._http: Any = AutoHTTPProtocol(**named)
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
 
