@@ -15,6 +15,7 @@ import httpx
 import pytest
 from tests.ports import free_port
 from tests.surfaces.web.conftest import Served
+from tests.surfaces.web.test_browser import CHROMIUM, FLAGS, WAIT, log_in
 from tests.surfaces.web.test_kills import wait_for
 
 DOCS = Path(__file__).parents[3] / "docs" / "serve"
@@ -93,6 +94,33 @@ def test_behind_nginx_one_logs_in_and_asks(proxied: tuple[Served, httpx.Client])
         client, "POST", "/api/v1/forecast", json={"model": "resnet18", "device": "V100", "batch": 8}, headers=bearer
     )
     assert answer.status_code == 200 and answer.json()["fits"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; `make test` installs it where it can")
+def test_a_browser_logs_in_under_the_public_name(proxied: tuple[Served, httpx.Client]) -> None:
+    from playwright.sync_api import sync_playwright
+
+    served, client = proxied
+    wait_for("nginx", lambda: _answers(client))
+    url = f"https://{client.headers['host']}"
+    flags = [*FLAGS.split(), f"--host-resolver-rules=MAP {NAME} 127.0.0.1"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        page = browser.new_context(ignore_https_errors=True).new_page()
+        page.goto(f"{url}/runs", timeout=WAIT)
+        log_in(page, "ec_wrong")
+        page.wait_for_selector(".fault", timeout=WAIT)
+        assert "This token is unknown" in page.inner_text(".fault") and page.context.cookies() == []
+        log_in(page, served.token)
+        page.wait_for_url(f"{url}/runs", timeout=WAIT)
+        assert [cookie["secure"] for cookie in page.context.cookies()] == [True]
+        page.goto(f"{url}/nothere", timeout=WAIT)
+        assert "There is no page at /nothere" in page.inner_text("main")
+        page.goto(f"{url}/runs", timeout=WAIT)
+        page.click("text=Log out")
+        page.wait_for_url(f"{url}/login", timeout=WAIT)
+        assert page.context.cookies() == []
+        browser.close()
 
 
 def test_live_events_pass_nginx_at_once(proxied: tuple[Served, httpx.Client]) -> None:

@@ -47,6 +47,7 @@ def main() -> None:
 def follow(store: Store, holder: str, urls: list[str]) -> None:
     """The loop."""
     follower: RunFollower | None = None
+    trouble = ""
 
     def happened(run: RunRow, event: str, facts: Mapping[str, Any]) -> None:
         for url in urls:
@@ -60,8 +61,11 @@ def follow(store: Store, holder: str, urls: list[str]) -> None:
                 deliver(store, time.time())
             else:
                 follower = None  # another one reads the reports now; what is known here grows old
+            trouble = ""
         except EpochcastError as error:
-            log.warning("runs are not followed now: %s", error)
+            if str(error) != trouble:  # once, not every second while a disk is full or a database is away
+                log.warning("runs are not followed now: %s", error)
+            trouble = str(error)
         time.sleep(PAUSE_SECONDS)
 
 

@@ -129,7 +129,7 @@ def _tile(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
 
 def _range(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
     start, stop, step = (a.reshape(-1)[0] for a in arrays)
-    if abs((stop - start) / step) > MOST_VALUES:
+    if not step or abs((stop - start) / step) > MOST_VALUES:
         raise _TooLargeToFold
     return np.arange(start, stop, step)
 
