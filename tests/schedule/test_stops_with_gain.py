@@ -78,7 +78,7 @@ def test_who_waits_gets_what_is_free_though_a_stop_is_refused() -> None:
     now.live["c"] = LiveJob(jobs[2])
     now.fleet = Fleet(2, (TWO, FOUR))
     kept = StopsWithGain(lambda state: {"b": GpuGrant(V2), "c": GpuGrant(V2)})(now)
-    assert kept["a"] == GpuGrant(V2) and len(kept) == 2
+    assert set(kept) == {"a", "b", "c"}  # b and c on a machine of four
 
 
 def played(policy: Policy, jobs: tuple[QueuedJob, ...]) -> SimulationOutcome:
