@@ -202,7 +202,7 @@ def test_only_its_user_may_read_a_new_store(tmp_path: Path) -> None:
 def test_uploads_have_a_quota_and_an_age(tmp_path: Path) -> None:
     digests = []
     for content in (b"{}" * 100, b"[]" * 100):
-        digest, file = stored_upload(tmp_path, "vision", "m.json", content)
+        digest, file = stored_upload(tmp_path, "vision", "m.toml", content)
         accept(file, digest)
         digests.append(digest)
     assert make_room(tmp_path, "vision", 50, 450, 3_600) and not make_room(tmp_path, "vision", 51, 450, 3_600)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -30,6 +31,7 @@ def run_server(settings: ServerSettings, say: Say) -> int:
     """Serve until SIGINT or SIGTERM. Made-up runs are removed at the end."""
     if not settings.is_demo:
         return _served(settings, say)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn passes it on at its end: the folder goes first
     with TemporaryDirectory(prefix="epochcast-demo-", ignore_cleanup_errors=True) as folder:
         return _served(_with_demo(settings, Path(folder)), say)
 
