@@ -106,12 +106,18 @@ def test_the_same_name_in_several_projects_is_several_runs(store: Store) -> None
     asked: list[tuple[str, str | None]] = [("x", "a"), ("x", None), ("x", "b"), ("b/x", "a")]
     kept = keep_all(store, AttemptRuns(), [arrival(job, project=project) for job, project in asked])
     again = keep_all(store, AttemptRuns(), [arrival(job, project=project) for job, project in reversed(asked)])
-    assert [one.run for one in kept] == ["x", "x 1", "b/x", "a/b/x"] == [one.run for one in reversed(again)]
+    assert [one.run for one in kept] == ["a/x", "x", "b/x", "a/b/x"] == [one.run for one in reversed(again)]
     assert [store.run(one.run).project for one in kept] == ["a", None, "b", "a"]
 
 
-def test_a_name_that_others_have_taken_is_refused_and_nothing_is_written(store: Store) -> None:
-    keep_all(store, AttemptRuns(), [arrival("x", project="a"), arrival("b/x", project="a")])
+def test_a_run_from_before_projects_stood_in_names_goes_on(store: Store) -> None:
+    run = store.open_run("x", project="a")
+    kept = keep_all(store, AttemptRuns(), [arrival("x", project="a"), arrival("x", project="b")])
+    assert [one.run for one in kept] == ["x", "b/x"] and steps(store, "x") == [0, 1, 2] and run.project == "a"
+
+
+def test_a_name_that_those_who_see_all_have_taken_is_refused_and_nothing_is_written(store: Store) -> None:
+    keep_all(store, AttemptRuns(), [arrival("b/x"), arrival("b/x 1")])
     with pytest.raises(BadInput, match="'x' is taken"):
         keep_all(store, AttemptRuns(), [arrival("new", project="b"), arrival("x", project="b")])
-    assert store.find_run("new") is None
+    assert store.find_run("b/new") is None

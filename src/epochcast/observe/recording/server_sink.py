@@ -28,7 +28,11 @@ MOST_ANSWER_BYTES = 1 << 16
 
 
 class ServerRefuses(EpochcastError):
-    """A server is not there, or takes no reports."""
+    """A server is not there, or takes no reports. `status` is that of its answer, where it gave one."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -60,7 +64,7 @@ class ServerSink:
             with self._opener.open(request, timeout=self._answer_seconds) as answer:
                 answer.read(MOST_ANSWER_BYTES)
         except urllib.error.HTTPError as error:
-            raise ServerRefuses(f"the server answers {error.code}: {_detail(error)}") from None
+            raise ServerRefuses(f"the server answers {error.code}: {_detail(error)}", error.code) from None
         except urllib.error.URLError as error:
             raise ServerRefuses(f"the server cannot be reached: {error.reason}") from None
         return len(rows)

@@ -1,6 +1,6 @@
 """A server as a sink that takes everything: what the server would not take now waits on the disk (`report_spool`).
 
-Rows arrive in order: first what waits, then what is new. While the server is away it is tried again after one second,
+Rows arrive in order: what a training before left behind, what waits, what is new. While the server is away it is tried again after one second,
 two, four, up to a minute. That it is away, or refuses the token, is said once, when it has failed three times: within
 the first half minute of a training that began so.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.report_spool import ReportSpool
+from epochcast.observe.recording.server_sink import ServerRefuses
 from epochcast.observe.recording.sink import Sink
 
 FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS = 1.0, 60.0
@@ -18,6 +19,8 @@ FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS = 1.0, 60.0
 MANY_FAILURES = 3
 # Rows in one request.
 MOST_AT_ONCE = 1_000
+# What a server answers that is there and does not like the rows.
+BAD_ROWS = (400, 409, 413, 422)
 
 _logger = logging.getLogger("epochcast.observe.runs")
 
@@ -31,7 +34,7 @@ class SpooledSink:
         self._first_wait_seconds = first_wait_seconds
         self._failures, self._has_complained = 0, False
         self._retry_at = 0.0
-        self._is_ending = self._is_known = self._took_over = False
+        self._is_ending = self._is_known = False
 
     @property
     def waiting(self) -> int:
@@ -52,6 +55,7 @@ class SpooledSink:
         if time.monotonic() < self._retry_at and not self._is_ending:
             return self.spool.add(start, rows)
         try:
+            self._send_left_behind()
             self._empty(self.spool)
             if rows or not self._is_known:
                 self.sink.send(start, rows)
@@ -59,7 +63,6 @@ class SpooledSink:
         except Exception as error:
             self._failed(error)
             return self.spool.add(start, rows)
-        self._send_left_behind()
         return len(rows)
 
     def _empty(self, spool: ReportSpool) -> None:
@@ -69,15 +72,16 @@ class SpooledSink:
             spool.remove(batch)
 
     def _send_left_behind(self) -> None:
-        """What trainings before could not send, once: the server is there."""
-        if self._took_over:
+        """What trainings before could not send, until that was done once."""
+        if self._is_known:
             return
-        self._took_over = True
         for spool in self.spool.left_behind():
             try:
                 self._empty(spool)
-            except Exception as error:  # a server that refuses them must not keep this training's from it
-                _logger.info("%s: reports of a training before cannot be sent: %s", self.name, error)
+            except ServerRefuses as error:
+                if error.status not in BAD_ROWS:  # those must not keep the rows of this training from the server
+                    raise
+                _logger.info("%s: reports of a training before are refused: %s", self.name, error)
             finally:
                 spool.close()
 

@@ -34,7 +34,6 @@ class RequestLimits:
     observations: int = 10_000
     requests_per_second: float = 2_000.0
     burst_requests: int = 4_000
-    page_rows: int = 200
     streams: int = 200
 
     def __post_init__(self) -> None:
