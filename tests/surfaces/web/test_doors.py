@@ -9,6 +9,7 @@ import httpx
 import pytest
 from tests.surfaces.web.conftest import Served
 
+from epochcast.errors import BadInput
 from epochcast.observe.store.access_tokens import end_token, make_token
 from epochcast.observe.store.database_tables import tokens
 from epochcast.observe.store.store_opening import open_store
@@ -138,6 +139,11 @@ def test_an_upload_of_one_project_is_not_there_for_another(guarded: Served, secr
     assert guarded.client.post("/api/v1/forecast", json=asked, headers=bearer(secrets["vision"])).status_code == 200
     other = guarded.client.post("/api/v1/forecast", json=asked, headers=bearer(secrets["speech"]))
     assert other.status_code == 422 and "no upload" in other.json()["detail"]
+
+
+def test_a_project_is_one_part_of_a_name(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "p.db")) as store, pytest.raises(BadInput, match="no slash, got 'a/b'"):
+        make_token(store, "x", project="a/b")
 
 
 def test_only_a_digest_of_a_token_is_kept(guarded: Served, secrets: dict[str, str], folder: Path) -> None:

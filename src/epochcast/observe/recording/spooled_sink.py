@@ -1,8 +1,8 @@
 """A server as a sink that takes everything: what the server would not take now waits on the disk (`report_spool`).
 
-Rows arrive in order: what a training before left behind, what waits, what is new. While the server is away it is tried again after one second,
-two, four, up to a minute. That it is away, or refuses the token, is said once, when it has failed three times: within
-the first half minute of a training that began so.
+Rows arrive in order: what a training before left behind, what waits, what is new. While the server is away it is tried
+again after one second, two, four, up to a minute. That it is away, or refuses the token, is said once, when it has
+failed three times: within the first half minute of a training that began so.
 """
 
 import logging
