@@ -12,7 +12,8 @@ import pytest
 
 from epochcast.observe.recording.outbox import Outbox
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
-from epochcast.observe.recording.server_sink import ServerRefuses, ServerSink
+from epochcast.observe.recording.server_sink import ServerSink
+from epochcast.observe.recording.sink import ServerRefuses
 
 START = AttemptStart("mine", 7, 1_700_000_000.0, total_steps=10)
 ROWS = [RecordedRow(number, "train", number + 1, float(number), steps=1, seconds=1.0) for number in range(3)]

@@ -15,8 +15,8 @@ import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
-from epochcast.errors import EpochcastError
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
+from epochcast.observe.recording.sink import ServerRefuses
 
 PATH = "/api/v1/observations"
 TOKEN = "EPOCHCAST_TOKEN"
@@ -25,14 +25,6 @@ ANSWER_SECONDS = 5.0
 
 
 MOST_ANSWER_BYTES = 1 << 16
-
-
-class ServerRefuses(EpochcastError):
-    """A server is not there, or takes no reports. `status` is that of its answer, where it gave one."""
-
-    def __init__(self, text: str, status: int | None = None) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

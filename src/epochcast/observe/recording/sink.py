@@ -6,11 +6,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from epochcast.errors import BadInput, MissingExtra
+from epochcast.errors import BadInput, EpochcastError, MissingExtra
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 
 # Destinations that are not written in the program, separated by commas; "off" records nothing.
 DESTINATIONS = "EPOCHCAST_TRACK"
+
+
+class ServerRefuses(EpochcastError):
+    """A server is not there, or takes no reports. `status` is that of its answer, where it gave one."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 @runtime_checkable

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.report_spool import ReportSpool
-from epochcast.observe.recording.server_sink import ServerRefuses
-from epochcast.observe.recording.sink import Sink
+from epochcast.observe.recording.sink import ServerRefuses, Sink
 
 FIRST_WAIT_SECONDS, MOST_WAIT_SECONDS = 1.0, 60.0
 # Failures in a row that are no hiccup: those of the first seconds.
