@@ -36,14 +36,14 @@ class Beginning:
 
     def names(self) -> tuple[str, ...]:
         """What its run may be called, in the order in which it is tried; each may have the attempt behind it."""
-        return run_names(self.start.job, self.project)
+        return names_of_run(self.start.job, self.project)
 
     def again(self, name: str) -> str:
         """What it is called where the run of this name has ended."""
         return f"{name} {self.start.attempt}"
 
 
-def run_names(name: str, project: str | None) -> tuple[str, ...]:
+def names_of_run(name: str, project: str | None) -> tuple[str, ...]:
     """Where a project's run of this name is looked for: under its own name for new ones, then the name as it is."""
     return (name,) if project is None else (f"{project}/{name}", name)
 

@@ -18,9 +18,9 @@ from epochcast.observe.store.store_location import shown_url
 class StoreError(EpochcastError):
     """The database cannot do what was asked. `public_text` says so without where the database is."""
 
-    def __init__(self, text: str, public_text: str = "the database cannot be used") -> None:
+    def __init__(self, text: str, public_text: str | None = None) -> None:
         super().__init__(text)
-        self.public_text = public_text
+        self.public_text = text if public_text is None else public_text
 
 
 class Unavailable(StoreError):

@@ -113,7 +113,8 @@ def _exists(file: Path, url: str) -> bool:
     except OSError as error:  # a folder above it that we may not enter, a name too long
         from epochcast.observe.store.store_errors import StoreError
 
-        raise StoreError(f"the database {shown_url(url)} cannot be opened: {error.strerror}") from None
+        text = f"the database {shown_url(url)} cannot be opened: {error.strerror}"
+        raise StoreError(text, "the database cannot be opened") from None
 
 
 def _make_file(url: str) -> None:
@@ -125,6 +126,7 @@ def _make_file(url: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the folder of the database {shown_url(url)} cannot be made: {error.strerror}") from None
+        text = f"the folder of the database {shown_url(url)} cannot be made: {error.strerror}"
+        raise StoreError(text, "the folder of the database cannot be made") from None
     with suppress(OSError):  # it is there, or SQLite says what is wrong
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -17,6 +17,7 @@ from epochcast.observe.store.store_errors import NoTables, WrongSchema, plain_er
 from epochcast.observe.store.store_location import shown_url, sqlite_file
 
 NEWEST = "0005"
+OTHER_TABLES = "the database has other tables than this epochcast"
 VERSION_TABLE = "epochcast_schema"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Any number, as long as every migration takes the same (PostgreSQL's advisory locks).
@@ -37,9 +38,10 @@ def check_version(engine: Engine, url: str) -> None:
     with plain_errors(url), engine.connect() as connection:
         version = version_of(connection)
     if version is None:
-        raise NoTables(f"the database {shown_url(url)} has no tables yet; {_do(url)}")
+        raise NoTables(f"the database {shown_url(url)} has no tables yet; {_do(url)}", OTHER_TABLES)
     if version < NEWEST:
-        raise WrongSchema(f"the database {shown_url(url)} has tables of version {version}, not {NEWEST}; {_do(url)}")
+        text = f"the database {shown_url(url)} has tables of version {version}, not {NEWEST}; {_do(url)}"
+        raise WrongSchema(text, OTHER_TABLES)
     _refuse_newer(version, url)
 
 
@@ -68,7 +70,8 @@ def _refuse_others(connection: Connection, url: str) -> None:
     if version_of(connection) is None and (others := inspect(connection).get_table_names()):
         raise WrongSchema(
             f"the database {shown_url(url)} has tables of another program "
-            f"({', '.join(sorted(others)[:3])}, …); give epochcast one of its own"
+            f"({', '.join(sorted(others)[:3])}, …); give epochcast one of its own",
+            OTHER_TABLES,
         )
 
 
@@ -102,7 +105,8 @@ def _refuse_newer(version: str, url: str) -> None:
     if version > NEWEST:
         raise WrongSchema(
             f"the database {shown_url(url)} has tables of version {version}, made by a newer epochcast; "
-            f"this one knows {NEWEST}: install the newer one"
+            f"this one knows {NEWEST}: install the newer one",
+            OTHER_TABLES,
         )
 
 

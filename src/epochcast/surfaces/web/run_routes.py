@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from epochcast.base.options import checked
 from epochcast.errors import BadInput, UnknownName
-from epochcast.observe.recording.opened_runs import run_names
+from epochcast.observe.recording.opened_runs import names_of_run
 from epochcast.observe.recording.recorded_rows import KINDS
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store_rows import STATES, RunPlace, RunRow
@@ -198,7 +198,7 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
         stored_run = _visible_run(running, name, caller)
         place = RunPlace() if forecast is None else RunPlace(forecast.device, forecast.gpus, forecast.nodes)
         run = stored_run or running.store.open_run(
-            run_names(name, caller.project)[0], job_name=name, place=place, state="queued", project=caller.project
+            names_of_run(name, caller.project)[0], job_name=name, place=place, state="queued", project=caller.project
         )
         if not caller.may_see(run.project):
             raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
@@ -224,7 +224,7 @@ async def find_run(running: Running, name: str, caller: Caller) -> RunRow:
 
 def _visible_run(running: Running, name: str, caller: Caller) -> RunRow | None:
     """The caller's own run of this name, with or without the project before it."""
-    looked_up = (running.store.find_run(each) for each in run_names(name, caller.project))
+    looked_up = (running.store.find_run(each) for each in names_of_run(name, caller.project))
     return next((run for run in looked_up if run is not None and caller.may_see(run.project)), None)
 
 
