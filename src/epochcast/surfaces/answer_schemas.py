@@ -26,8 +26,10 @@ from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.observe.check.speed_check import SpeedCheck
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_verbs import HistoryPrediction
+from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.observe.store.access_tokens import Token
@@ -181,6 +183,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "bench models": _bench(_MODEL_QUESTION),
     "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
+    "check": AnswerShape(SpeedCheck),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
     "demo": AnswerShape(keys={"forecast": api.Forecast, "elsewhere": list[api.Forecast]}),
     "devices": AnswerShape(keys={"devices": list[Device]}),
@@ -225,6 +228,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
     "links": AnswerShape(keys={"links": list[Link]}),
     "models": AnswerShape(keys={"models": list[ZooModel], "hub": list[ListedHubModel]}),
+    "oom": AnswerShape(OomDiagnosis),
     "plan": AnswerShape(api.Plan, optional=_HANDED_OVER, parts={api.Forecast: ("precision", "optimizer", *SETUP)}),
     "runs": AnswerShape(keys={"database": str, "runs": list[RunRow]}),
     "runs NAME": AnswerShape(
