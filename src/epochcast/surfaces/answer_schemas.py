@@ -26,6 +26,7 @@ from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.measure.neighbours.nearest_runs import Neighbour
 from epochcast.observe.check.speed_check import SpeedCheck
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_verbs import HistoryPrediction
@@ -168,6 +169,7 @@ _EVENT_DETAILS = {
     **dict.fromkeys(("machine_dollars", "tardiness_dollars", "dollars"), float),
 }
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
+_NEIGHBOURS = {"neighbours": list[Neighbour]}
 _WARNINGS = {"warnings": list[str]}
 _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
 _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
@@ -183,7 +185,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "bench models": _bench(_MODEL_QUESTION),
     "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
-    "check": AnswerShape(SpeedCheck),
+    "check": AnswerShape(SpeedCheck, optional=_NEIGHBOURS),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
     "demo": AnswerShape(keys={"forecast": api.Forecast, "elsewhere": list[api.Forecast]}),
     "devices": AnswerShape(keys={"devices": list[Device]}),
@@ -198,7 +200,9 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "doctor": AnswerShape(DoctorReport),
     "evaluate": AnswerShape(Evaluation),
     "fit": AnswerShape(FittedDevice, {"written": list[str]}),
-    "forecast": AnswerShape(api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_HANDED_OVER}),
+    "forecast": AnswerShape(
+        api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
+    ),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={

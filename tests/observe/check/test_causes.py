@@ -151,7 +151,7 @@ def test_a_mig_slice_is_suspected_of_the_chips_that_have_them() -> None:
     assert not any("MIG" in cause.evidence for cause in checked(IMAGES, slow, signs, device="RTX 3090").causes)
 
 
-READING = GpuReading("A100-SXM4-40GB", 40 << 30, 20 << 30, 0.99, 1.41e9, 1.41e9, 300.0, 400.0, 400.0)
+READING = GpuReading("A100-SXM4-40GB", 40 << 30, 20 << 30, 0.99, 1.41e9, 1.41e9, 400.0, 400.0)
 
 
 def with_gpu(**values: Any) -> RunSigns:

@@ -99,9 +99,6 @@ class Board:
     def nvmlDeviceGetMaxClockInfo(self, handle: Any, kind: int) -> int:
         return 2100
 
-    def nvmlDeviceGetPowerUsage(self, handle: Any) -> int:
-        return 210_000
-
     def nvmlDeviceGetPowerManagementLimit(self, handle: Any) -> int:
         return 250_000
 
@@ -123,7 +120,7 @@ def test_readings_are_in_base_units_and_what_is_not_supported_is_none() -> None:
     reading = read_gpu(board, 42)
     assert reading is not None
     assert (reading.clock_hertz, reading.top_clock_hertz) == (9e8, 2.1e9)
-    assert (reading.watts, reading.limit_watts, reading.default_limit_watts) == (210, 250, 350)
+    assert (reading.limit_watts, reading.default_limit_watts) == (250, 350)
     assert (reading.lanes, reading.top_lanes, reading.other_processes) == (None, 16, 1)
     assert reading.throttled_by == ("the software power cap", "software thermal slowdown")
     assert (reading.utilisation_fraction, board.opened) == (0.4, 0)

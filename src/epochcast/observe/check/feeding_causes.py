@@ -28,9 +28,10 @@ def loader_causes(question: SpeedQuestion) -> Iterator[Suspect]:
     waiting = question.signs.data_fraction
     if waiting is not None:
         if waiting > DATA_SHOWS:
-            step = question.times(1 / max(1 - waiting, 0.01))
             evidence = f"waiting for data takes {waiting:.0%} of the step"
-            yield Suspect("data loading", step, COMMON, evidence, LOADER_TEST, True)
+            yield Suspect(
+                "data loading", question.times(1 / max(1 - waiting, 0.01)), COMMON, evidence, LOADER_TEST, True
+            )
         return
     gpu = question.signs.gpu
     idle = None if gpu is None or gpu.utilisation_fraction is None else 1 - gpu.utilisation_fraction

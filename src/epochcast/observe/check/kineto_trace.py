@@ -1,6 +1,7 @@
 """A trace of torch.profiler (Kineto's Chrome format): steps, kernels, and what the host waited for.
 
-Steps are the annotations `ProfilerStep#N`, which `profiler.step()` makes where the profiler has a schedule. Within them:
+Steps are the annotations `ProfilerStep#N`, which `profiler.step()` makes where the profiler has a schedule. Within
+them:
 
     busy        a kernel or copy was running on the GPU: the union of their spans
     exchange    of these, kernels of NCCL

@@ -86,17 +86,16 @@ def _reading(library: Any, handle: Any, others: int) -> GpuReading:
 
     name, memory = library.nvmlDeviceGetName(handle), library.nvmlDeviceGetMemoryInfo(handle)
     rates = asked(library.nvmlDeviceGetUtilizationRates)
-    limits = asked(library.nvmlDeviceGetPowerManagementLimit), asked(library.nvmlDeviceGetPowerManagementDefaultLimit)
-    clocks = asked(library.nvmlDeviceGetClockInfo, _SM_CLOCK), asked(library.nvmlDeviceGetMaxClockInfo, _SM_CLOCK)
     reasons = asked(library.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
     return GpuReading(
         name.decode() if isinstance(name, bytes) else str(name),
         int(memory.total),
         int(memory.used),
-        None if rates is None else rates.gpu / 100,
-        *(_scaled(clock, _MEGAHERTZ) for clock in clocks),
-        _scaled(asked(library.nvmlDeviceGetPowerUsage), _MILLIWATT),
-        *(_scaled(limit, _MILLIWATT) for limit in limits),
+        utilisation_fraction=None if rates is None else rates.gpu / 100,
+        clock_hertz=_scaled(asked(library.nvmlDeviceGetClockInfo, _SM_CLOCK), _MEGAHERTZ),
+        top_clock_hertz=_scaled(asked(library.nvmlDeviceGetMaxClockInfo, _SM_CLOCK), _MEGAHERTZ),
+        limit_watts=_scaled(asked(library.nvmlDeviceGetPowerManagementLimit), _MILLIWATT),
+        default_limit_watts=_scaled(asked(library.nvmlDeviceGetPowerManagementDefaultLimit), _MILLIWATT),
         throttled_by=tuple(reason for bit, reason in CLOCK_REASONS.items() if reasons & bit),
         lanes=asked(library.nvmlDeviceGetCurrPcieLinkWidth),
         top_lanes=asked(library.nvmlDeviceGetMaxPcieLinkWidth),

@@ -28,7 +28,6 @@ class GpuReading(Record):
     utilisation_fraction: float | None = None
     clock_hertz: float | None = None
     top_clock_hertz: float | None = None
-    watts: float | None = None
     limit_watts: float | None = None
     default_limit_watts: float | None = None
     throttled_by: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from epochcast.errors import BadInput, OverLimit
 from epochcast.observe.check.check_request import CheckRequest
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command
+from epochcast.surfaces.cli.neighbours_option import Neighbours, nearest_runs
 
 STANDARD_INPUT = "-"
 MOST_PASTED = 64 << 20
@@ -32,6 +33,7 @@ def check(
             show_default=False,
         ),
     ] = None,
+    with_neighbours: Neighbours = False,
     explain: Explain = False,
     wide: Wide = False,
     as_json: Json = False,
@@ -45,10 +47,13 @@ def check(
         observed = sys.stdin.read(MOST_PASTED)
     answer = api.check(arguments.model, observed, pid=request.pid, config=None, **arguments.options)
 
+    nearest = nearest_runs(answer.forecast, with_neighbours)
+    body = answer.as_dict() | ({"neighbours": [each.as_dict() for each in nearest]} if with_neighbours else {})
+
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.speed_check(answer)
+        return render.with_neighbours(render.speed_check(answer), nearest)
 
-    show(answer.as_dict(), as_json, view, explain=explain, wide=wide)
+    show(body, as_json, view, explain=explain, wide=wide)
     return OverLimit.exit_code if answer.exceeds(request.tolerance) else 0

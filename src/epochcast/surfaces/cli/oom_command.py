@@ -43,16 +43,16 @@ def oom(
     arguments = optional_job(typed, model, job)
     said = _message(message)
     if arguments is None:
-        answer, notes = api.oom(said), ()
+        answer = api.oom(said)
     else:
-        answer, notes = api.oom(said, arguments.model, config=None, **arguments.options), arguments.notes
+        answer = api.oom(said, arguments.model, config=None, **arguments.options)
 
     def view() -> Any:
         from epochcast.surfaces import render
 
         return render.oom(answer)
 
-    with telling(notes):
+    with telling(() if arguments is None else arguments.notes):
         show(answer.as_dict(), as_json, view, explain=explain, wide=wide)
     return 0
 

@@ -19,6 +19,7 @@ from epochcast.surfaces.render.doctor_report import doctor
 from epochcast.surfaces.render.forecast_table import choices, forecast
 from epochcast.surfaces.render.inspection_table import comparison, inspection
 from epochcast.surfaces.render.memory_table import memory
+from epochcast.surfaces.render.neighbours_table import with_neighbours
 from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
@@ -62,4 +63,5 @@ __all__ = [
     "topologies",
     "track",
     "track_live",
+    "with_neighbours",
 ]
