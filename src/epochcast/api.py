@@ -170,7 +170,7 @@ def oom(
     """What filled the card when a training ran out of memory, and what would fit.
 
     `message` is the error with its traceback, or the path of a log that holds it. With a job (a `model` or a `Job`,
-    options of `Job` and `Where`, or files of `config`) tensors are told apart, and remedies are forecast.
+    options of `Job` and `Where`, or files of `config`) tensors are separated, and remedies are forecast.
     """
     from epochcast.observe.oom.oom_diagnosis import diagnosed, diagnosed_job
     from epochcast.observe.oom.oom_message import read_oom, read_oom_file

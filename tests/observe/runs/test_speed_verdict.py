@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.interval import Interval
+from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.speed_verdict import speed_factor, speed_verdict
+from epochcast.observe.runs.tracker import Tracker
+from epochcast.predict.forecast.forecast import Forecast
 
 EXPECTED = Interval(0.08, 0.1, 0.125)
 
@@ -37,3 +40,18 @@ def test_an_uncertain_observation_widens_the_factor(spread: float, seconds: floa
     exact = speed_factor(Interval.exact(seconds), EXPECTED)
     wide = speed_factor(Interval.around(seconds, spread), EXPECTED)
     assert log(wide.high / wide.low) >= log(exact.high / exact.low) - 1e-9
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.1, "normal"), (0.2, "slower"), (0.05, "faster")])
+def test_a_tracked_run_has_the_verdict_of_its_own_pace(seconds: float, verdict: str) -> None:
+    forecast = Forecast("own", "V100", batch_per_gpu=64, step_seconds=EXPECTED, total_seconds=EXPECTED.scaled(1000))
+    tracker = Tracker(1000, forecast)
+    assert Tracker(1000, forecast).add_all([Report(step=0.0, clock_seconds=0.0)]).standing().speed_verdict is None
+    tracker.add_all(Report(step=float(n), clock_seconds=seconds * n) for n in range(100))
+    assert tracker.standing().speed_verdict == verdict
+    assert tracker.standing().as_dict()["speed_verdict"] == verdict
+
+
+def test_a_run_without_a_forecast_has_no_verdict() -> None:
+    tracker = Tracker(1000).add_all(Report(step=float(n), clock_seconds=float(n)) for n in range(9))
+    assert tracker.standing().speed_verdict is None

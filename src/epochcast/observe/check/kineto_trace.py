@@ -9,7 +9,7 @@ them:
     sync        the host was in cudaStreamSynchronize, cudaDeviceSynchronize or a blocking copy
     data        the host was in the data loader
 
-Kernels and calls are told apart by the names that cuBLAS, cuDNN, NCCL and CUDA give them (the patterns below). A trace
+Kernels and calls are separated by the names that cuBLAS, cuDNN, NCCL and CUDA give them (the patterns below). A trace
 of a CPU has no kernels: its signs are those of the data loader. The profiler itself slows the host, mostly steps with
 many small kernels, so that steps may be shorter without it.
 """

@@ -1,7 +1,7 @@
 """Which part filled the card, when, and what would fit.
 
 From the message alone: tensors, what the allocator holds in none of them, the context, other processes. With a job, the
-tensors are told apart by the forecast memory of its step, and the one that was asked for is looked up by its size.
+tensors are separated by the forecast memory of its step, and the one that was asked for is looked up by its size.
 
 A job that ran out of memory needs more than its forecast may say. Remedies are forecast for a card of
 
@@ -42,8 +42,6 @@ from epochcast.units import show_bytes
 
 WEIGHTS, GRADIENTS, STATE, ACTIVATIONS, LOGITS = "weights", "gradients", "optimizer state", "activations", "logits"
 FRAGMENTATION, OTHERS, CONTEXT, TENSORS = "fragmentation", "another process", "context", "tensors"
-CULPRITS = (WEIGHTS, GRADIENTS, STATE, ACTIVATIONS, LOGITS, FRAGMENTATION, OTHERS)
-"""What can be said to have filled the card."""
 OTHERS_SHOW, FRAGMENTS_SHOW, LARGE_SHOWS = 0.05, 0.1, 0.3
 """Shares of the card from which other processes, memory held in no tensor, and one tensor count. Set by hand."""
 FREE_SHOWS = 1.5
@@ -97,7 +95,7 @@ class OomSetting(Record):
 
 @dataclass(frozen=True)
 class OomDiagnosis(Displayed, Record):
-    """What filled the card (`culprit`, one of CULPRITS, None where nothing says it), when, and what would fit.
+    """What filled the card (`culprit`, None where nothing says it), when, and what would fit.
 
     `asked_for` is the tensor of the job whose size was asked for. `shortfall_bytes` were missing. `settings` are tried
     first; `remedies` change the job, each with its memory and step after it.
@@ -170,7 +168,7 @@ def diagnosed_job(message: OomMessage, job: Job, placement: Placement, session: 
         moment=moment,
         asked_for=None if asked is None else f"{asked.name} ({asked.layer})" if asked.layer else asked.name,
         settings=tuple(_settings(message, culprit)),
-        remedies=tuple(sorted(_remedies(message, forecast, job, placement, session), key=_cost)),
+        remedies=tuple(sorted(_remedies(message, forecast, job, placement, session), key=_order)),
         forecast=forecast,
         warnings=forecast.warnings,
     )
@@ -356,7 +354,7 @@ def _remedies(
         yield replace(remedy, peak_bytes=remedy.peak_bytes.scaled(short))
 
 
-def _cost(remedy: Remedy) -> tuple[int, float]:
+def _order(remedy: Remedy) -> tuple[int, float]:
     """What stays the same job comes first, then what costs the least time."""
     return EFFORTS.index(remedy.effort), remedy.time_factor
 

@@ -24,7 +24,6 @@ from epochcast.units import parse_bytes
 
 PYTORCH, JAX, TENSORFLOW = "pytorch", "jax", "tensorflow"
 LOADING, FORWARD, LOSS, BACKWARD, UPDATE, EVALUATION = "loading", "forward", "loss", "backward", "update", "evaluation"
-MOMENTS = (LOADING, FORWARD, LOSS, BACKWARD, UPDATE, EVALUATION)
 """When in a run memory ends; "update" is the optimizer's step."""
 MOST_TEXT = 64 << 20
 _TRACEBACK_LINES = 120
@@ -75,8 +74,8 @@ class OomMessage(Record):
     """The numbers of a message; None where it does not say.
 
     `allocated_bytes` are in tensors, `reserved_bytes` what the allocator holds of the card, tensors included;
-    `process_bytes` all of the process, `others_bytes` that of other processes. `moment` is one of MOMENTS. `steps` had
-    been made, where a log says so.
+    `process_bytes` all of the process, `others_bytes` that of other processes. `moment` is where in a
+    step it was. `steps` had been made, where a log says so.
     """
 
     framework: str

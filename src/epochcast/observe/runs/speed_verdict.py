@@ -15,7 +15,6 @@ from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.measured_step import MOST_RATIO
 
 NORMAL, SLOWER, FASTER, SUSPICIOUS = "normal", "slower", "faster", "suspicious"
-SPEED_VERDICTS = (NORMAL, SLOWER, FASTER, SUSPICIOUS)
 
 
 def speed_factor(observed: Interval, expected: Interval) -> Interval:
@@ -33,7 +32,7 @@ def observed_mfu(forecast: Forecast, observed_seconds: float) -> float | None:
 
 
 def speed_verdict(factor: Interval, mfu: float | None) -> str:
-    """One of SPEED_VERDICTS; `mfu` is that of the shortest step which the observation allows."""
+    """The verdict; `mfu` is that of the shortest step which the observation allows."""
     is_beyond_peak = mfu is not None and mfu > 1
     if not 1 / MOST_RATIO <= factor.mid <= MOST_RATIO or (is_beyond_peak and factor.high < 1):
         return SUSPICIOUS
