@@ -45,6 +45,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "bench models": ("bench models campaign.toml --device cpu --threads 1 --out m.jsonl",),
     "bench ops": ("bench ops --device cpu --threads 1 --dtypes float32 --budget 1ms --out m.jsonl",),
     "calibrate": ("calibrate --device A100 --gemm-seconds bf16:8192x8192x8192=4.6ms",),
+    "check": ("check resnet50 --device V100 --batch 64 --observed 200img/s",),
     "datasets": ("datasets",),
     "demo": ("demo",),
     "devices": ("devices V100-SXM2-16GB MI210",),
@@ -68,6 +69,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "jobs schema": ("jobs schema",),
     "links": ("links",),
     "models": ("models",),
+    "oom": ("oom oom.log gpt2 --device 'RTX 3090' --batch 32",),
     "plan": ("plan resnet50 --dataset imagenet-1k --epochs 10 --batch 256 --clouds aws --gpus 1,8 --deadline 6h",),
     "runs": (TRACKED, "runs"),
     "runs NAME": (TRACKED, "runs first"),
@@ -133,8 +135,18 @@ CATALOGUE = (
 )
 
 
+OUT_OF_MEMORY = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB "
+    "of which 1.10 GiB is free. Including non-PyTorch memory, this process has 22.55 GiB memory in use. Of the "
+    "allocated memory 21.70 GiB is allocated by PyTorch, and 300.00 MiB is reserved by PyTorch but unallocated.\n"
+)
+
+
 def write_more(folder: Path) -> None:
-    """What questions need that no compared answer is about: a campaign, measurements, a price list, jobs that run."""
+    """What questions need that no compared answer is about: a campaign, measurements, a price list, jobs that run, an
+    error.
+    """
+    (folder / "oom.log").write_text(OUT_OF_MEMORY, encoding="utf-8")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
     (folder / "aws.csv").write_text(CATALOGUE, encoding="utf-8")
     with Appender(folder / "measured.jsonl") as out:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochcast import testing as testing
     from epochcast.api import advise as advise
+    from epochcast.api import check as check
     from epochcast.api import diff as diff
     from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import inspect as inspect
+    from epochcast.api import oom as oom
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
     from epochcast.describe.capture.workload import Workload as Workload
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from epochcast.interval import Interval as Interval
     from epochcast.observe.logs.follow_log import follow as follow
     from epochcast.observe.logs.log_reader import read_log as read_log
+    from epochcast.observe.recording.speed_line import SpeedLine as SpeedLine
     from epochcast.observe.recording.track_loop import track as track
     from epochcast.observe.runs.standing import Standing as Standing
     from epochcast.predict.forecast.forecast import Forecast as Forecast
@@ -61,6 +64,7 @@ __all__ = [
     "OverLimit",
     "Placement",
     "Session",
+    "SpeedLine",
     "Standing",
     "UnknownName",
     "UnknownOption",
@@ -68,11 +72,13 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "check",
     "diff",
     "fit",
     "follow",
     "forecast",
     "inspect",
+    "oom",
     "place",
     "plan",
     "read_job",
@@ -87,7 +93,9 @@ __all__ = [
 
 # Where each public name is defined.
 _HOMES = {
-    **dict.fromkeys(("advise", "diff", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
+    **dict.fromkeys(
+        ("advise", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling"), "epochcast.api"
+    ),
     **dict.fromkeys(
         (
             "AmbiguousName",
@@ -110,6 +118,7 @@ _HOMES = {
     "Placement": "epochcast.predict.forecast.placement",
     "Standing": "epochcast.observe.runs.standing",
     "Session": "epochcast.predict.forecast.session",
+    "SpeedLine": "epochcast.observe.recording.speed_line",
     "Where": "epochcast.predict.forecast.where",
     "Workload": "epochcast.describe.capture.workload",
     "place": "epochcast.predict.forecast.placement",

@@ -19,11 +19,11 @@ of them.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from epochcast.base.options import options_of
+from epochcast.api_options import Config, job_and_where, requested, session_for, setting_paths, takes, with_read_notes
 from epochcast.decide.advise.advice import Advice, AdviceProblem
 from epochcast.decide.advise.advice import advise as solve_advice
 from epochcast.decide.advise.advise_request import AdviseRequest
@@ -42,22 +42,22 @@ from epochcast.describe.capture.workload import WORKLOAD_NAMES, as_workload
 from epochcast.errors import BadInput, UnknownOption
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
 from epochcast.predict.cost.cost_model import CostModel
-from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.job import JOB_OPTIONS, Job
-from epochcast.predict.forecast.job_alternatives import without_replaced
+from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import placement_of, settled
-from epochcast.predict.forecast.job_settings import NoModel, filled
 from epochcast.predict.forecast.loader_queue import Service
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
-from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
+from epochcast.predict.forecast.where import Where
 
 if TYPE_CHECKING:
     from epochcast.measure.fit.local_fit import FittedDevice
+    from epochcast.observe.check.observed import Observed
+    from epochcast.observe.check.speed_check import SpeedCheck
+    from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 
 __all__ = [
     "Advice",
@@ -67,41 +67,21 @@ __all__ = [
     "Plan",
     "Scaling",
     "advise",
+    "check",
     "diff",
     "find_model",
     "fit",
     "forecast",
     "inspect",
+    "oom",
     "plan",
     "scaling",
 ]
 
 Progress = Callable[[int, int], None]
-Config = Sequence[str | Path] | None
-Verb = TypeVar("Verb", bound=Callable[..., Any])
-Request = TypeVar("Request")
-
-_JOB_NAMES = tuple(option.name for option in JOB_OPTIONS if option.name != "model")
-_PLACE_NAMES = tuple(option.name for option in PLACE_OPTIONS)
 
 
-def _takes(*kinds: type) -> Callable[[Verb], Verb]:
-    """Show the options that a verb passes on, beside its own, to `help` and to editors that look at signatures."""
-
-    def shown(verb: Verb) -> Verb:
-        verb_signature = signature(verb)
-        parameters = {p.name: p for p in verb_signature.parameters.values() if p.kind is not Parameter.VAR_KEYWORD}
-        for option in (option for kind in kinds for option in options_of(kind)):
-            default = Parameter.empty if option.is_required else option.default
-            parameters.setdefault(option.name, Parameter(option.name, Parameter.KEYWORD_ONLY, default=default))
-        signed = Signature(list(parameters.values()), return_annotation=verb_signature.return_annotation)
-        setattr(verb, "__signature__", signed)  # noqa: B010
-        return verb
-
-    return shown
-
-
-@_takes(Job, Where)
+@takes(Job, Where)
 def forecast(
     model: object = None,
     placement: Placement | None = None,
@@ -120,7 +100,7 @@ def forecast(
     of `epochcast fit` to answer with, `history` one of `epochcast history fit` that corrects the answer; a `session`
     keeps what several forecasts share.
     """
-    answer = _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
+    answer = _forecast(forecast, model, options, config, session_for(session, cost_model, profile), placement)
     if history is None:
         return answer
     from epochcast.observe.history.experience import by_history
@@ -136,11 +116,77 @@ def _forecast(
     session: Session,
     placement: Placement | None = None,
 ) -> Forecast:
-    job, where, notes = _job_and_where(verb, model, options, placement, config)
-    return _with_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
+    job, where, notes = job_and_where(verb, model, options, placement, config)
+    return with_read_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
 
 
-@_takes(AdviseRequest, Job, Where)
+@takes(Job, Where)
+def check(
+    model: object = None,
+    observed: "Observed | None" = None,
+    placement: Placement | None = None,
+    *,
+    pid: int | None = None,
+    config: Config = (),
+    profile: str | Path | None = None,
+    cost_model: CostModel | str | None = None,
+    session: Session | None = None,
+    **options: Any,
+) -> "SpeedCheck":
+    """Whether a speed is normal for a job, and the likeliest causes where it is not.
+
+    `observed` is a speed ("39s/it", "2.1k tokens/s"), seconds per step, the path of a log or of a trace of
+    torch.profiler, or pasted lines of a log. `pid` is a running process, whose log and GPU are read. `options` are
+    those of `Job` and `Where`.
+    """
+    from epochcast.observe.check.observed import read_observed
+    from epochcast.observe.check.observed_process import RunningProcess
+    from epochcast.observe.check.speed_check import check_speed
+
+    if observed is None and pid is None:
+        raise BadInput("say what was observed: a speed like '39s/it', a log, or the number of a process (`pid`)")
+    observation = None if observed is None else read_observed(observed)
+    if pid is not None:
+        observation = RunningProcess.of(pid).observation(observation)
+    assert observation is not None
+    job, where, notes = job_and_where(check, model, options, placement, config)
+    session = session_for(session, cost_model, profile)
+    answer = check_speed(job, placement or placement_of(where, job, session), observation, session)
+    return replace(answer, forecast=with_read_notes(answer.forecast, notes))
+
+
+@takes(Job, Where)
+def oom(
+    message: str | Path,
+    model: object = None,
+    placement: Placement | None = None,
+    *,
+    config: Config = (),
+    profile: str | Path | None = None,
+    cost_model: CostModel | str | None = None,
+    session: Session | None = None,
+    **options: Any,
+) -> "OomDiagnosis":
+    """What filled the card when a training ran out of memory, and what would fit.
+
+    `message` is the error with its traceback, or the path of a log that holds it. With a job (a `model` or a `Job`,
+    options of `Job` and `Where`, or files of `config`) tensors are separated, and remedies are forecast.
+    """
+    from epochcast.observe.oom.oom_diagnosis import diagnosed, diagnosed_job
+    from epochcast.observe.oom.oom_message import read_oom, read_oom_file
+
+    said = read_oom_file(message) if isinstance(message, Path) else read_oom(message)
+    if model is None and not config:
+        if options or placement is not None:
+            raise BadInput("options of a job need its model, or a file of settings (`config`)")
+        return diagnosed(said)
+    job, where, notes = job_and_where(oom, model, options, placement, config)
+    session = session_for(session, cost_model, profile)
+    answer = diagnosed_job(said, job, placement or placement_of(where, job, session), session)
+    return replace(answer, warnings=(*answer.warnings, *notes))
+
+
+@takes(AdviseRequest, Job, Where)
 def advise(
     model: object,
     placement: Placement | None = None,
@@ -159,11 +205,11 @@ def advise(
     aside. The loader is given by the seconds one worker needs for a sample, or as it was measured
     (`bench.loader.measure_loader(…).service()`).
     """
-    terms, options = _requested(AdviseRequest, request, options)
-    job, where, read_notes = _job_and_where(
+    terms, options = requested(AdviseRequest, request, options)
+    job, where, read_notes = job_and_where(
         advise, model, options, placement, config, leave=("batch", "global_batch", "workers")
     )
-    session = _session(session, cost_model, profile)
+    session = session_for(session, cost_model, profile)
     placement = placement or placement_of(where, job, session)
     settings = settled(job, placement.device, session)
     job = settings.job
@@ -183,7 +229,7 @@ def advise(
     return solve_advice(problem, with_thesis=terms.with_thesis, notes=(*notes, *assumed, *read_notes))
 
 
-@_takes(ScalingRequest, Job, Where)
+@takes(ScalingRequest, Job, Where)
 def scaling(
     model: object,
     request: ScalingRequest | None = None,
@@ -200,15 +246,15 @@ def scaling(
 
     A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
     """
-    terms, options = _requested(ScalingRequest, request, options)
+    terms, options = requested(ScalingRequest, request, options)
     replaced_options = (
         "gpus",
         "nodes",
         "allreduce",
         *(() if terms.global_batch is None else ("batch", "global_batch")),
     )
-    job, where, notes = _job_and_where(scaling, model, options, None, config, leave=replaced_options)
-    session = _session(session, cost_model, profile)
+    job, where, notes = job_and_where(scaling, model, options, None, config, leave=replaced_options)
+    session = session_for(session, cost_model, profile)
     compared = cases(
         terms.gpus,
         regime=terms.regime,
@@ -235,10 +281,10 @@ def scaling(
             replace(job, batch=case.batch, global_batch=None), placement_of(place, job, session), session
         )
 
-    return _with_notes(scaled(compared, answer, progress), notes)
+    return with_read_notes(scaled(compared, answer, progress), notes)
 
 
-@_takes(PlanRequest, Job)
+@takes(PlanRequest, Job)
 def plan(
     model: object,
     request: PlanRequest | None = None,
@@ -255,17 +301,17 @@ def plan(
 
     `options` are those of `PlanRequest` (or a `request` made before) and of `Job`. `today` tells how old prices are.
     """
-    terms, options = _requested(PlanRequest, request, options)
+    terms, options = requested(PlanRequest, request, options)
     if terms.batch is not None and not terms.has_policy:
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": terms.batch}
-    job, _, notes = _job_and_where(plan, model, options, None, config, has_place=False)
-    answer = planned(job, terms, _session(session, cost_model, profile), progress, today)
+    job, _, notes = job_and_where(plan, model, options, None, config, has_place=False)
+    answer = planned(job, terms, session_for(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
 
 
-@_takes(DiffRequest, Job, Where)
+@takes(DiffRequest, Job, Where)
 def diff(
     base: object,
     head: object = None,
@@ -282,21 +328,21 @@ def diff(
     are those of `DiffRequest` (or a `request` made before), `Job` and `Where`. With a `base_revision` one reference is
     compared at two git revisions, without a `head_revision` with the working tree.
     """
-    terms, options = _requested(DiffRequest, request, options)
+    terms, options = requested(DiffRequest, request, options)
     base_revision, head_revision = terms.base_revision, terms.head_revision
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
             raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
-        question = DiffQuestion(options, tuple(map(str, _paths(config or ()))))
+        question = DiffQuestion(options, tuple(map(str, setting_paths(config or ()))))
         path = None if profile is None else Path(profile)
         return DiffSession(question, terms.limits, path, session).of_revisions(base, base_revision, head_revision)
     if head is None or head_revision is not None:
         raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
-    session = _session(session, None, profile)
+    session = session_for(session, None, profile)
 
     def side(model: object) -> Side:
         if isinstance(model, str) and model.startswith(JOB):
-            return side_for(model, DiffQuestion(options, tuple(map(str, _paths(config or ())))), session)
+            return side_for(model, DiffQuestion(options, tuple(map(str, setting_paths(config or ())))), session)
         forecast_of_side = _forecast(diff, model, options, () if isinstance(model, Job) else config, session)
         return side_of(model if isinstance(model, str) else forecast_of_side.model, forecast_of_side)
 
@@ -331,88 +377,3 @@ def inspect(
     return inspect_graph(
         find_model(job.model, job.input_shape, aux=job.aux, contents=job.contents), count_bias=count_bias
     )
-
-
-def _requested(
-    kind: type[Request], request: Request | None, options: Mapping[str, Any]
-) -> tuple[Request, dict[str, Any]]:
-    """The request of a verb, and the options that are of its job."""
-    declared = {option.name: option for option in options_of(kind)}
-    of_request = {name: value for name, value in options.items() if name in declared}
-    rest = {name: value for name, value in options.items() if name not in declared}
-    if request is None:
-        for option in declared.values():
-            if option.is_required and of_request.get(option.name) is None:
-                raise BadInput(f"{option.name} must be given, such as {option.example}")
-        return kind(**of_request), rest
-    if not isinstance(request, kind):
-        raise BadInput(f"the request must be a {kind.__name__}, got {request!r}")
-    if of_request:
-        raise BadInput(f"{next(iter(of_request))} is given twice: by its name and by the request")
-    return request, rest
-
-
-def _job_and_where(
-    verb: Callable[..., object],
-    model: object,
-    options: Mapping[str, Any],
-    placement: Placement | None,
-    config: Config = None,
-    *,
-    has_place: bool = True,
-    leave: tuple[str, ...] = (),
-) -> tuple[Job, Where, tuple[str, ...]]:
-    """The job and the place that a model (or a job) and options by name come to, and what was read elsewhere.
-
-    A `Job` says everything itself: settings are read for a model alone. `leave` are options that are not to be read.
-    """
-    if placement is not None and not isinstance(placement, Placement):
-        raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
-    option_names = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
-    options = dict(options)
-    network = None if model is None else as_workload(model.model if isinstance(model, Job) else model, options)
-    model = replace(model, model=network) if isinstance(model, Job) and network is not model.model else model
-    for name in options:
-        if name not in option_names:
-            raise UnknownOption(name, {*option_names, *signature(verb).parameters, *WORKLOAD_NAMES})
-    notes: tuple[str, ...] = ()
-    if model is None and not config:
-        raise NoModel([])
-    if not isinstance(model, Job) and config is not None:
-        places = _PLACE_NAMES if has_place and placement is None else ()
-        read = filled(model, options, _paths(config), {*_JOB_NAMES, *places} - {*leave})
-        options, notes = read.options, read.notes
-        network = read.model if network is None else network
-    elif config:
-        raise BadInput("a job says everything itself: give config with a model, not with a Job")
-    of_job = {name: value for name, value in options.items() if name in _JOB_NAMES}
-    of_place = {name: value for name, value in options.items() if name in _PLACE_NAMES}
-    if placement is not None and of_place:
-        raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
-    if not isinstance(model, Job):
-        return Job(network, **of_job), Where(**of_place), notes
-    remaining = without_replaced({option.name: None for option in JOB_OPTIONS}, of_job)
-    reset = {option.name: option.default for option in JOB_OPTIONS if option.name not in remaining}
-    return replace(model, **{**reset, **of_job}), Where(**of_place), notes
-
-
-def _paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
-    return (config,) if isinstance(config, str | Path) else config
-
-
-Noted = TypeVar("Noted", Forecast, Scaling)
-
-
-def _with_notes(answer: Noted, notes: tuple[str, ...]) -> Noted:
-    """The answer, with what was read for it among its warnings."""
-    return replace(answer, warnings=(*answer.warnings, *notes)) if notes else answer
-
-
-def _session(session: Session | None, cost_model: CostModel | str | None, profile: str | Path | None) -> Session:
-    """The one given, or a new one for this question."""
-    if session is not None:
-        if cost_model is not None or profile is not None:
-            raise BadInput("a session has its cost model: give session, or cost_model and profile, not both")
-        return session
-    model = find_cost_model(cost_model) if isinstance(cost_model, str) else cost_model
-    return Session(model, profile=None if profile is None else Path(profile))

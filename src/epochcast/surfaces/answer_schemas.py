@@ -26,8 +26,11 @@ from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.measure.neighbours.nearest_runs import Neighbour
+from epochcast.observe.check.speed_check import SpeedCheck
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_verbs import HistoryPrediction
+from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.observe.store.access_tokens import Token
@@ -166,6 +169,7 @@ _EVENT_DETAILS = {
     **dict.fromkeys(("machine_dollars", "tardiness_dollars", "dollars"), float),
 }
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
+_NEIGHBOURS = {"neighbours": list[Neighbour]}
 _WARNINGS = {"warnings": list[str]}
 _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
 _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
@@ -181,6 +185,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "bench models": _bench(_MODEL_QUESTION),
     "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
+    "check": AnswerShape(SpeedCheck, optional=_NEIGHBOURS),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
     "demo": AnswerShape(keys={"forecast": api.Forecast, "elsewhere": list[api.Forecast]}),
     "devices": AnswerShape(keys={"devices": list[Device]}),
@@ -195,7 +200,9 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "doctor": AnswerShape(DoctorReport),
     "evaluate": AnswerShape(Evaluation),
     "fit": AnswerShape(FittedDevice, {"written": list[str]}),
-    "forecast": AnswerShape(api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_HANDED_OVER}),
+    "forecast": AnswerShape(
+        api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
+    ),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={
@@ -225,6 +232,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
     "links": AnswerShape(keys={"links": list[Link]}),
     "models": AnswerShape(keys={"models": list[ZooModel], "hub": list[ListedHubModel]}),
+    "oom": AnswerShape(OomDiagnosis),
     "plan": AnswerShape(api.Plan, optional=_HANDED_OVER, parts={api.Forecast: ("precision", "optimizer", *SETUP)}),
     "runs": AnswerShape(keys={"database": str, "runs": list[RunRow]}),
     "runs NAME": AnswerShape(

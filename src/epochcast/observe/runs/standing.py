@@ -13,6 +13,7 @@ from epochcast.base.record import Record, json_key, json_name
 from epochcast.errors import InvalidField
 from epochcast.interval import Interval
 from epochcast.observe.runs.drift import Drift, RankDrift
+from epochcast.observe.runs.speed_verdict import speed_factor, speed_verdict
 
 Moment = tuple[float, float, float, float]
 """Elapsed seconds, and the total that was expected then: low, middle, high."""
@@ -86,8 +87,16 @@ class Standing(Record):
     fan: tuple[Moment, ...] = ()
     """What the total was expected to be at moments of the run."""
 
-    json_also: ClassVar[tuple[str, ...]] = ("fraction",)
+    json_also: ClassVar[tuple[str, ...]] = ("fraction", "speed_verdict")
     json_lenient: ClassVar[bool] = True
+
+    @property
+    def speed_verdict(self) -> str | None:
+        """Whether the pace that the run showed is normal for its forecast; None where there is none to compare."""
+        if self.forecast_step_seconds is None or self.shown is None or self.against_forecast is None:
+            return None
+        shown_seconds = Interval.exact(self.shown.step_seconds)
+        return speed_verdict(speed_factor(shown_seconds, self.forecast_step_seconds), None)
 
     @property
     def fraction(self) -> float:

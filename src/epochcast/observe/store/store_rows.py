@@ -90,7 +90,7 @@ class RunRow(Record):
 
     json_also: ClassVar[tuple[str, ...]] = (
         *("device", "gpus", "nodes", "host", "fraction", "remaining_seconds", "finish_at", "against_forecast"),
-        *("started_at", "seen_at", "ended_at", "drift", "reasons", "dollars_so_far", "dollars"),
+        *("started_at", "seen_at", "ended_at", "drift", "reasons", "dollars_so_far", "dollars", "speed_verdict"),
     )
 
     @property
@@ -188,6 +188,11 @@ class RunRow(Record):
         if self.step is None or not self.total_steps:
             return None
         return min(1.0, self.step / self.total_steps)
+
+    @property
+    def speed_verdict(self) -> str | None:
+        """Whether its pace is normal for the forecast of its job."""
+        return None if self.standing is None else self.standing.speed_verdict
 
     @property
     def against_forecast(self) -> float | None:

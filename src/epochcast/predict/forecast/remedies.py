@@ -1,8 +1,8 @@
 """Changes that would make a job fit, each with its peak memory and its time, the cheapest first.
 
-    same job       passes of fewer samples (accumulation), checkpointing, half precision, an 8-bit optimizer,
-                   offloading, sharding over the GPUs given; where one is not enough also with smaller passes, and with
-                   checkpointing
+    same job       passes of fewer samples (accumulation), checkpointing, half precision, a loss in chunks, an 8-bit
+                   optimizer, offloading, sharding over the GPUs given; where one is not enough also with smaller
+                   passes, and with checkpointing
     more hardware  ZeRO on more GPUs, a device with more memory
     another job    a smaller batch, LoRA, QLoRA: what is trained changes, so they come last
 
@@ -42,8 +42,15 @@ RANKS = (2, 4, 8, 16, 32, 64)
 """The numbers of GPUs that ZeRO is tried on."""
 STAGES = ("zero1", "zero2", "zero3")
 CHECKPOINTING = "checkpointing"
+LOSS_CHUNKS = 8
+"""Of tokens, in which head and cross entropy are tried: torchtune's own number (CEWithChunkedOutputLoss)."""
 LORA_RANK = 16
 """Of the adapters that are tried, as most scripts set it."""
+CHANGED = (
+    *("batch", "accumulate", "checkpointing", "precision", "optimizer", "offload", "lora", "four_bit"),
+    "loss_chunks",
+)
+"""Options that candidates change."""
 SAME_JOB, MORE_HARDWARE, OTHER_JOB = "same job", "more hardware", "another job"
 EFFORTS = (SAME_JOB, MORE_HARDWARE, OTHER_JOB)
 """What a change asks of the user, the least first."""
@@ -138,8 +145,7 @@ class UnfitJob:
     def _options(self, candidate: _Candidate) -> dict[str, str]:
         """What differs from the job as asked, as options are written."""
         job, before = candidate.job, replace(self.job, batch=self.batch, global_batch=None)
-        names = ("batch", "accumulate", "checkpointing", "precision", "optimizer", "offload", "lora", "four_bit")
-        options = {name: str(getattr(job, name)) for name in names if getattr(job, name) != getattr(before, name)}
+        options = {name: str(getattr(job, name)) for name in CHANGED if getattr(job, name) != getattr(before, name)}
         places = {
             "device": (candidate.placement.device.name, self.placement.device.name),
             "gpus": (candidate.placement.gpus, self.placement.gpus),
@@ -199,9 +205,7 @@ class UnfitJob:
             yield here(CHECKPOINTING, "every block", replace(job, checkpointing="full"))
         if recipe.mode != "training":
             return
-        narrow = f"{recipe.optimizer}8bit"
-        if narrow in OPTIMIZERS:
-            yield here("optimizer", narrow, replace(job, optimizer=narrow))
+        yield from self._leaner(job)
         for offload in OFFLOADS[1:]:
             if recipe.offload == OFFLOADS[0]:
                 yield here("offload", offload, replace(job, offload=offload))
@@ -209,6 +213,15 @@ class UnfitJob:
             sharded = find_strategy(strategy, placement.gpus)
             if strategy > placement.strategy.name or placement.strategy.name not in (*STAGES, "fsdp"):
                 yield _Candidate("strategy", strategy, job, replace(placement, strategy=sharded))
+
+    def _leaner(self, job: Job) -> Iterator[_Candidate]:
+        """A loss that never holds all scores of the vocabulary, and an optimizer with 8-bit state."""
+        if self.fed == TEXT and job.loss_chunks == 1:
+            chunked = replace(job, loss_chunks=LOSS_CHUNKS)
+            yield _Candidate("loss", f"{LOSS_CHUNKS} chunks", chunked, self.placement)
+        narrow = f"{job.recipe(self.batch, self.placement.device).optimizer}8bit"
+        if narrow in OPTIMIZERS:
+            yield _Candidate("optimizer", narrow, replace(job, optimizer=narrow), self.placement)
 
     def _with_checkpointing(self, alone: list[_Candidate], enough: set[str]) -> Iterator[_Candidate]:
         """Each of the others with checkpointing, where neither is enough without smaller passes."""

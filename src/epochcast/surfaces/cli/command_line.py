@@ -48,6 +48,8 @@ COMMANDS = (
     "plan",
     "diff",
     "track",
+    "check",
+    "oom",
     "schedule",
     "schedule_plan",
     "schedule_run",

@@ -11,6 +11,7 @@ from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.errors import BadInput, DoesNotFit
 from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
+from epochcast.surfaces.cli.neighbours_option import Neighbours, nearest_runs
 
 
 @job_command(
@@ -30,6 +31,7 @@ def forecast(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show where the time goes, by layer and operator class, and all notes.")
     ] = False,
+    with_neighbours: Neighbours = False,
     plot: Annotated[
         Path | None,
         typer.Option(help="Draw memory over the step and at its peak by layer: .png, .svg, .html."),
@@ -51,7 +53,9 @@ def forecast(
         from epochcast.predict.forecast.step_explain import explain_step
 
         body["explain"] = explain_step(answer).as_dict()
-
+    nearest = nearest_runs(answer, with_neighbours)
+    if with_neighbours:
+        body["neighbours"] = [each.as_dict() for each in nearest]
     texts: dict[str, str] = {}
     if handover:
         from epochcast.decide.handover.handover_files import forecast_files
@@ -62,7 +66,7 @@ def forecast(
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.forecast(answer, explain=explain)
+        return render.with_neighbours(render.forecast(answer, explain=explain), nearest)
 
     save_plot(plot, lambda charts: charts.memory_timeline(answer))
     if save_as is not None:

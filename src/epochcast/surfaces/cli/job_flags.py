@@ -137,6 +137,16 @@ def job_command(
     return register
 
 
+def optional_job(typed: TypedOptions, model: str | None, job: str | None) -> JobArguments | None:
+    """The job of a command that can do without one; None where none is named."""
+    if model is None and job is None and not typed.config:
+        if typed.options:
+            raise BadInput("options of a job need a MODEL, --job NAME or --config FILE")
+        return None
+    flags = OptionFlags({**JOB_FLAGS, **PLACE_FLAGS})
+    return _with_settings(_job_arguments(model, job, flags, typed.options), typed.config, flags)
+
+
 def _parse_batch(text: str) -> int | None:
     """A number, or None where it is to be found."""
     if text.strip().casefold() == "auto":

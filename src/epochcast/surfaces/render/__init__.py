@@ -13,11 +13,14 @@ from epochcast.surfaces.render.catalogue_tables import (
     tokens,
     topologies,
 )
+from epochcast.surfaces.render.check_table import speed_check
 from epochcast.surfaces.render.diff_table import diff
 from epochcast.surfaces.render.doctor_report import doctor
 from epochcast.surfaces.render.forecast_table import choices, forecast
 from epochcast.surfaces.render.inspection_table import comparison, inspection
 from epochcast.surfaces.render.memory_table import memory
+from epochcast.surfaces.render.neighbours_table import with_neighbours
+from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
 from epochcast.surfaces.render.queue_table import queue, timetable
@@ -44,6 +47,7 @@ __all__ = [
     "loader",
     "memory",
     "models",
+    "oom",
     "plan",
     "policies",
     "probe",
@@ -52,10 +56,12 @@ __all__ = [
     "runs",
     "scaling",
     "simulation",
+    "speed_check",
     "table",
     "timetable",
     "tokens",
     "topologies",
     "track",
     "track_live",
+    "with_neighbours",
 ]

@@ -1,5 +1,7 @@
 """The memory of a step, and what would make it fit."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 
 from epochcast.predict.forecast.forecast import Forecast
@@ -79,6 +81,15 @@ def shown_probability(probability: float) -> str:
 
 def remedies(answer: Forecast) -> RenderableType:
     """What would make a step fit, one change a row, the cheapest first."""
+    memory = answer.details.memory
+    none = (
+        "nothing that was tried" if memory is None or not memory.fits else "try a smaller batch: past jobs needed more"
+    )
+    return remedies_table(answer.remedies(), none)
+
+
+def remedies_table(each: Sequence[Remedy], none: str) -> RenderableType:
+    """Remedies as they come; `none` stands where there are none."""
     rows = [
         (
             remedy.change,
@@ -89,12 +100,8 @@ def remedies(answer: Forecast) -> RenderableType:
             remedy.device,
             remedy.effort,
         )
-        for remedy in answer.remedies()
+        for remedy in each
     ]
-    memory = answer.details.memory
-    none = (
-        "nothing that was tried" if memory is None or not memory.fits else "try a smaller batch: past jobs needed more"
-    )
     return table(
         "what would fit",
         "change | to | > time per sample | > peak | | on | ",

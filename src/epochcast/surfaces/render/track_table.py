@@ -13,6 +13,7 @@ from rich.text import Text
 from epochcast.base.notes import Importance, Note
 from epochcast.decide.plan.job_moves import Move
 from epochcast.observe.runs.drift import Drift
+from epochcast.observe.runs.speed_verdict import NORMAL
 from epochcast.observe.runs.standing import EarlyStopping, Standing
 from epochcast.observe.runs.sweep import Sweep
 from epochcast.observe.runs.tracked_log import TrackedLog
@@ -183,7 +184,10 @@ def _expected(log: TrackedLog) -> Iterator[Note]:
         yield Note(log.past.sentence, Importance.EVIDENCE)
     if standing.against_forecast is not None and standing.forecast_step_seconds is not None:
         expected = show_seconds(standing.forecast_step_seconds.mid)
-        yield Note(f"steps take {standing.against_forecast:.2f} times the forecast ({expected})", Importance.EVIDENCE)
+        verdict = standing.speed_verdict
+        about = {None: "", NORMAL: ", which is normal"}.get(verdict, ": `epochcast check` names the likeliest causes")
+        text = f"steps take {standing.against_forecast:.2f} times the forecast ({expected}){about}"
+        yield Note(text, Importance.EVIDENCE)
 
 
 def _stopping_text(watch: EarlyStopping) -> str:

@@ -14,13 +14,15 @@ function cells(run) {
   const passed = silentSeconds(run), left = passed ? null : run.remaining_seconds;
   const state = passed ? element("span", { class: "state-silent" }, silence(passed)) : element("span", { class: `state-${run.state}` }, run.state);
   const against = run.against_forecast ? `${run.against_forecast.toFixed(2)} ×` : "–";
+  const unusual = run.speed_verdict && run.speed_verdict !== "normal";
+  const speed = unusual ? [element("div", { class: "hint verdict-no" }, run.speed_verdict)] : [];
   const all = run.dollars && !passed ? [element("div", { class: "hint" }, `of ${dollars(run.dollars.mid)}`)] : [];
   return [
     [link, ...(run.drift ? [element("div", { class: "hint verdict-no" }, "pace changed")] : [])],
     [state],
     [element("div", { class: "done" }, done, percent)],
     left ? [seconds(left.mid), element("div", { class: "hint" }, interval(left, seconds))] : ["–"],
-    [clock((passed ? null : run.finish_at) || run.ended_at)], [against], [dollars(run.dollars_so_far), ...all],
+    [clock((passed ? null : run.finish_at) || run.ended_at)], [against, ...speed], [dollars(run.dollars_so_far), ...all],
   ].map((content) => element("td", {}, ...content));
 }
 

@@ -1,0 +1,35 @@
+"""What `epochcast check` is asked besides the job."""
+
+from dataclasses import dataclass
+from re import fullmatch
+
+from epochcast.base.options import check_fields, option, options_of
+from epochcast.errors import BadInput
+
+
+def _parse_tolerance(text: str) -> float:
+    """1.5 of "1.5x" or "1.5"."""
+    match = fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*[x×]?\s*", text.casefold())
+    if match is None:
+        raise BadInput(f"{text!r} is no factor; write it like 1.5x")
+    return float(match[1])
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """The process that runs, and the limit of what is still taken as normal."""
+
+    pid: int | None = option(
+        None, "Number of a running process: reads its log, and its GPU through NVML.", least=1, example="4242"
+    )
+    tolerance: float | None = option(
+        None,
+        "Exit with code 3 if a step takes more than this factor of the forecast, like 1.5x.",
+        above=0,
+        most=1e6,
+        parse=_parse_tolerance,
+        example="1.5",
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self, options_of(CheckRequest))

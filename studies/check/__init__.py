@@ -1,0 +1,1 @@
+"""False alarms and first causes of `epochcast check` on measured runs."""
