@@ -46,6 +46,7 @@ from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.job import JOB_OPTIONS, Job
 from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_data import data_of
@@ -231,9 +232,8 @@ def scaling(
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else where.link,
         )
-        return forecast_job(
-            replace(job, batch=case.batch, global_batch=None), placement_of(place, job, session), session
-        )
+        at_batch = replace(job, batch=case.batch, global_batch=None)
+        return forecast_job(at_batch, placement_of(place, job, session), session, loader=CountedLoader.SAID)
 
     return _with_notes(scaled(compared, answer, progress), notes)
 

@@ -28,6 +28,7 @@ from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import Data, data_of
 from epochcast.predict.forecast.job_defaults import plain_options
@@ -72,7 +73,7 @@ class AdviceProblem:
 
     def forecast(self, batch: int) -> Forecast:
         """The job at a batch, with its memory."""
-        answer = forecast_job(self.at(batch), self.placement, self.session, with_loader=False)
+        answer = forecast_job(self.at(batch), self.placement, self.session, loader=CountedLoader.NONE)
         return replace(answer, assumed={**plain_options(self.assumed), **answer.assumed})
 
 
