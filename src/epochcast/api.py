@@ -46,13 +46,13 @@ from epochcast.predict.cost.cost_models import find_cost_model
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.job import JOB_OPTIONS, Job
 from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import placement_of, settled
 from epochcast.predict.forecast.job_settings import NoModel, filled
 from epochcast.predict.forecast.loader_queue import Service
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where

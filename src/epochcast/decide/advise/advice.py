@@ -28,12 +28,12 @@ from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import Data, data_of
 from epochcast.predict.forecast.job_defaults import plain_options
 from epochcast.predict.forecast.job_doubts import is_about_loader
 from epochcast.predict.forecast.loader_queue import Service, WorkerHost, device_copy_seconds, sample_bytes
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import job_largest_batch
 from epochcast.predict.forecast.remedies import Remedy

@@ -21,9 +21,9 @@ from epochcast.interval import Interval
 from epochcast.predict.forecast.epochs import CHECKPOINT_BYTES_PER_SECOND
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
-from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_defaults import placement_of
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 

@@ -20,10 +20,10 @@ from epochcast.decide.plan.plan_terms import BatchPolicy, PlanTerms, Variant
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job, has_room
-from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import plain_options, settled
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import rank_step
 from epochcast.predict.forecast.session import Session

@@ -97,8 +97,7 @@ def _paligemma2(text: str, width: int) -> str:
 
 def _gemma3(text: str) -> str:
     return (
-        f"hf:Gemma3Config(text_config={text}, "
-        f"vision_config={{{_SIGLIP}, 'image_size': 896, 'vision_use_head': False}})"
+        f"hf:Gemma3Config(text_config={text}, vision_config={{{_SIGLIP}, 'image_size': 896, 'vision_use_head': False}})"
     )
 
 
@@ -113,9 +112,7 @@ def _florence(width: int, layers: int, heads: int, eye: str = "") -> str:
 
 
 _QWEN2 = "'model_type': 'qwen2'"
-_EYE_24 = (
-    "'depth': 24, 'hidden_size': 1024, 'intermediate_size': 4096, 'deepstack_visual_indexes': [5, 11, 17], "
-)
+_EYE_24 = "'depth': 24, 'hidden_size': 1024, 'intermediate_size': 4096, 'deepstack_visual_indexes': [5, 11, 17], "
 _GEMMA2 = "'model_type': 'gemma2', 'head_dim': 256, 'num_image_tokens': 256"
 _BLIP2_TEXT = (
     "{'model_type': 'opt', 'vocab_size': 50304, 'hidden_size': 2560, 'ffn_dim': 10240, 'num_hidden_layers': 32, "
@@ -257,7 +254,8 @@ MEDIA: Mapping[str, tuple[str, int, tuple[str, ...]]] = {
         ("HuggingFaceTB/SmolVLM2-2.2B-Base",),
     ),
     "google/paligemma2-3b-pt-224": (
-        _paligemma2(_text(257216, 2304, 9216, 26, 8, 4, _GEMMA2), 2304), 3_032_242_416, ("google/paligemma2-3b-mix-224",)
+        _paligemma2(_text(257216, 2304, 9216, 26, 8, 4, _GEMMA2), 2304), 3_032_242_416,
+        ("google/paligemma2-3b-mix-224",),
     ),
     "google/gemma-3-12b-it": (
         _gemma3(_text(262208, 3840, 15360, 48, 16, 8, "'head_dim': 256")), 12_187_325_040,

@@ -15,7 +15,7 @@ _UNSCORED_FRACTION = 0.001
 
 
 def vocabulary_size(graph: Graph) -> int | None:
-    """Rows of the largest table that tokens are looked up in, if a matrix product scores nearly all of them; else None."""
+    """Rows of the largest table that tokens are looked up in, if a product scores nearly all of them; else None."""
     rows = [
         op.weights[0].shape[0]
         for op in graph.ops

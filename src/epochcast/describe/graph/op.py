@@ -147,7 +147,11 @@ class Op:
     tf32: bool = False
 
     def on(
-        self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], weights: tuple[Tensor, ...], kind: Kind | None = None
+        self,
+        inputs: tuple[Tensor, ...],
+        outputs: tuple[Tensor, ...],
+        weights: tuple[Tensor, ...],
+        kind: Kind | None = None,
     ) -> "Op":
         """The same call on other tensors."""
         kind = kind or self.kind

@@ -63,8 +63,8 @@ class CudaIsHere(TorchFunctionMode):
 def eager() -> Iterator[None]:
     """Functions that the user compiles run as they are written, where this torch allows it.
 
-    Where nothing has been compiled, the compiler is not loaded for that: it takes a second. One that is loaded meanwhile
-    reads from the environment that it is off.
+    Where nothing has been compiled, the compiler is not loaded for that, which takes a second; it reads from the
+    environment that it is off where the user's code loads it.
     """
     if "torch._dynamo" not in sys.modules:
         with _compiler_off():

@@ -52,7 +52,7 @@ def _fits_into(other: Tensor, x: Tensor) -> bool:
     sizes, own = other.shape, x.shape
     if len(sizes) > len(own) or not x.is_contiguous() or 1 in own:
         return False
-    return all(a == b or a == 1 for a, b in zip(reversed(sizes), reversed(own), strict=False))
+    return all(a in (b, 1) for a, b in zip(reversed(sizes), reversed(own), strict=False))
 
 
 def _in_place(x: Tensor, *rest: Any, **options: Any) -> Any:

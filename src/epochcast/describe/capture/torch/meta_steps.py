@@ -1,8 +1,8 @@
 """One step of a module on `meta`: forward, loss, backward, optimizer, each run by the framework itself.
 
 The update is recorded by itself, so that another optimizer runs nothing else again. It is run twice and recorded once:
-the first step makes the optimizer's state, the second is what every later step looks like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule
-(describe/graph/optimizer.py).
+the first step makes the optimizer's state, the second is what every later step looks like. LAMB (torch has none) and
+the update styles `fused` and `loop` are derived by rule (describe/graph/optimizer.py).
 """
 
 import random

@@ -43,7 +43,7 @@ from epochcast.describe.graph.adapters import LABELS, LORA
 from epochcast.describe.graph.half_precision import stored_as
 from epochcast.describe.graph.op import Graph, Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import OptimizerUpdate, View
-from epochcast.describe.graph.quantised_base import NOT_QUANTISED, OF_BITS, with_packed
+from epochcast.describe.graph.quantised_base import OF_BITS, with_packed
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
 from epochcast.describe.graph.tensor import DType, grad
@@ -123,7 +123,7 @@ class TorchModel:
         return trace.under(recipe)
 
     def _forward_pair(self) -> Pair:
-        """Captures with the forward pass: who asks for it asks for a training step next, so that is captured at once."""
+        """Captures with the forward pass: a training step is asked for next, so it is captured at once."""
         try:
             return self._captured(_TRAINING)
         except EpochcastError:
