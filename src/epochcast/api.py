@@ -49,6 +49,7 @@ from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import placement_of, settled
 from epochcast.predict.forecast.loader_queue import Service
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
@@ -277,9 +278,8 @@ def scaling(
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else where.link,
         )
-        return forecast_job(
-            replace(job, batch=case.batch, global_batch=None), placement_of(place, job, session), session
-        )
+        at_batch = replace(job, batch=case.batch, global_batch=None)
+        return forecast_job(at_batch, placement_of(place, job, session), session, loader=CountedLoader.SAID)
 
     return with_read_notes(scaled(compared, answer, progress), notes)
 

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from epochcast.describe.capture.capture_cache import CachedModel
 from epochcast.describe.capture.diffusers_models import diffusion_models
 from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.capture.torch.torch_model import TorchModel
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, UnknownName
@@ -24,9 +26,43 @@ PARAMETERS = {
 }
 
 
+# Published with their weights, to the last.
+UNETS = {"sd15": 859_520_964, "sd21": 865_910_724, "sdxl": 2_567_463_684}
+
+
+def parameter_count(name: str) -> int:
+    model = find_model(f"diffusers:{name}")
+    assert isinstance(model, CachedModel) and isinstance(model.model, TorchModel)
+    return sum(parameter.tensor.elements for parameter in model.model.parameters())
+
+
 def test_published_networks_have_their_number_of_parameters() -> None:
-    found = {name: find_model(f"diffusers:{name}").graph(1).parameter_count / 1e9 for name in PARAMETERS}
-    assert found == pytest.approx(PARAMETERS, rel=0.01)
+    counted = {name: parameter_count(name) / 1e9 for name in PARAMETERS}
+    assert counted == pytest.approx(PARAMETERS, rel=0.01)
+    assert {name: parameter_count(name) for name in UNETS} == UNETS
+
+
+def test_a_captured_u_net_is_that_of_the_zoo() -> None:
+    captured, drawn = find_model("diffusers:sd15"), find_model("sd15_unet")
+    steps = [model.trace(Recipe(2, precision="amp_bf16", optimizer="adamw")) for model in (captured, drawn)]
+    assert steps[0].inputs[0].shape == steps[1].inputs[0].shape
+    assert steps[0].flops["matrix"] == pytest.approx(steps[1].flops["matrix"], rel=0.01)
+    assert [getattr(model, "host_class", None) for model in (captured, drawn)] == ["diffusion_trainer"] * 2
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "name"),
+    [("black-forest-labs/FLUX.1-dev", "flux1-dev"), ("THUDM/CogVideoX-2b", "cogvideox-2b")],
+)
+def test_an_id_of_the_hub_is_its_network(hub_id: str, name: str) -> None:
+    for reference in (hub_id, f"diffusers:{hub_id}"):
+        assert find_model(reference).name == f"diffusers:{name}"
+
+
+def test_no_id_means_two_networks() -> None:
+    ids = [hub_id for model in diffusion_models().values() for hub_id in model.ids]
+    assert len(ids) == len(set(ids)) >= 20
+    assert all(hub_id == hub_id.casefold() for hub_id in ids)
 
 
 @pytest.mark.parametrize("name", ["wan2.1-1.3b", "cogvideox-2b", "ltx-video"])

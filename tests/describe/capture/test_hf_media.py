@@ -7,6 +7,7 @@ from epochcast.describe.capture.hub import HUB, typed_model
 from epochcast.describe.capture.hub_media import MEDIA
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.sample_contents import SampleContents, parse_images
+from epochcast.describe.graph.language_model import is_language_model
 from epochcast.describe.graph.op_kinds import Loss
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, UnknownModel
@@ -17,6 +18,8 @@ _SMALL = "'num_hidden_layers': 2, 'hidden_size': 64, 'intermediate_size': 128, '
 _TEXT = f"{{'model_type': 'llama', {_SMALL}, 'num_key_value_heads': 4}}"
 _EYE = "'num_hidden_layers': 2, 'hidden_size': 64, 'intermediate_size': 128, 'num_attention_heads': 4"
 _SIGLIP = f"{{'model_type': 'siglip_vision_model', 'patch_size': 14, 'image_size': SIZE, {_EYE}}}"
+
+_SOUND = "num_hidden_layers=2, hidden_size=64, intermediate_size=128, num_attention_heads=4"
 
 _WIDE = (
     "'num_hidden_layers': 2, 'hidden_size': 128, 'intermediate_size': 128, 'num_attention_heads': 1, "
@@ -45,11 +48,40 @@ FAMILIES = {
     "'deepstack_visual_indexes': [0]})",
 }
 
+_BERT = "{'num_hidden_layers': 2, 'hidden_size': 64, 'intermediate_size': 128, 'num_attention_heads': 4}"
+_BLIP_EYE = f"{{'image_size': 224, 'patch_size': 14, {_EYE}}}"
+_OPT = (
+    "{'model_type': 'opt', 'num_hidden_layers': 2, 'hidden_size': 64, 'ffn_dim': 128, 'num_attention_heads': 4, "
+    "'word_embed_proj_dim': 64}"
+)
+_T5 = "{'model_type': 't5', 'd_model': 64, 'd_kv': 16, 'd_ff': 128, 'num_layers': 2, 'num_heads': 4}"
+FAMILIES |= {
+    "blip2": f"Blip2Config(text_config={_OPT}, vision_config={_BLIP_EYE}, qformer_config={_BERT})",
+    "instructblip": f"InstructBlipConfig(text_config={_OPT}, vision_config={_BLIP_EYE}, qformer_config={_BERT})",
+    "florence2": "Florence2Config(text_config={'d_model': 64, 'encoder_layers': 1, 'decoder_layers': 1, "
+    "'encoder_attention_heads': 4, 'decoder_attention_heads': 4, 'encoder_ffn_dim': 128, 'decoder_ffn_dim': 128, "
+    "'vocab_size': 51328}, vision_config={'embed_dim': [16, 16, 32, 32], 'num_heads': [2, 2, 2, 2], "
+    "'num_groups': [2, 2, 2, 2], 'depths': [1, 1, 1, 1], 'projection_dim': 64})",
+    "cohere2_vision": f"Cohere2VisionConfig(text_config={{'model_type': 'cohere2', {_SMALL}, "
+    f"'num_key_value_heads': 4}}, vision_config={{'image_size': 512, 'patch_size': 16, {_EYE}}})",
+}
+BESIDE = {
+    "blip": f"BlipConfig(vision_config={{'image_size': 224, {_EYE}}}, text_config={{{_EYE}, "
+    "'encoder_hidden_size': 64, 'projection_dim': 64})",
+    "mllama": f"MllamaConfig(text_config={{{_SMALL}, 'num_key_value_heads': 4, 'cross_attention_layers': [1], "
+    "'vocab_size': 128256}, vision_config={'image_size': 56, 'num_hidden_layers': 2, "
+    "'num_global_layers': 1, 'hidden_size': 64, 'attention_heads': 4, 'intermediate_size': 128, "
+    "'vision_output_dim': 128, 'intermediate_layers_indices': [1]})",
+}
+
 # Tokens of one image of 768x768, by hand from each processor (`_get_num_multimodal_tokens`).
 TOKENS = {
     "llava": 576, "llava_next": 2928, "onevision": 729 + 54 * 55,
     "paligemma": 256, "gemma3": 256, "idefics2": 64, "smolvlm": 17 * 64, "internvl": 0, "qwen2_vl": 27 * 27,
     "qwen2_5_vl": 27 * 27, "qwen3_vl": 24 * 24,
+    "blip2": 32, "instructblip": 32,  # the queries of the Q-Former
+    "florence2": 24 * 24 + 1,  # 768 pixels by strides of 4, 2, 2 and 2, and their mean
+    "cohere2_vision": 16 * 16,  # 32 patches a side, two by two
 }  # fmt: skip
 
 
@@ -62,6 +94,42 @@ def test_every_family_trains_on_images_whose_tokens_its_sequence_counts(family: 
     assert tokens == TOKENS[family] or not TOKENS[family]
     assert not trace.opaque
     assert any("freeze it" in note for note in trace.notes)
+
+
+@pytest.mark.parametrize("family", BESIDE)
+def test_images_beside_the_text_take_no_tokens_of_it(family: str) -> None:
+    model = hf_model(f"hf:{BESIDE[family]}")
+    assert (model.units_per_sample, model.contents.endswith("beside the text")) == (512, True)
+    trace = model.trace(Recipe(2))
+    pixels = next(tensor for tensor in trace.inputs if tensor.name == "pixel_values")
+    assert pixels.shape[1:] == {"blip": (1, 3, 224, 224), "mllama": (1, 4, 3, 56, 56)}[family]
+    assert not trace.opaque and trace.flops["matrix"] > 0
+    assert is_language_model(model.graph(1))
+
+
+@pytest.mark.parametrize(("family", "reference"), [
+    ("florence2", FAMILIES["florence2"]),
+    ("blip2", f"Blip2Config(text_config={_T5}, vision_config={_BLIP_EYE}, qformer_config={_BERT})"),
+])  # fmt: skip
+def test_an_answering_decoder_has_labels_of_their_own_length(family: str, reference: str) -> None:
+    for said, length in ((None, 128), (32, 32)):
+        model = hf_model(f"hf:{reference}", contents=SampleContents(label_tokens=said))
+        assert model.contents.endswith(f", {length} label tokens")
+        labels = next(tensor for tensor in model.trace(Recipe(2)).inputs if tensor.name == "labels")
+        assert labels.shape == (1, length)
+
+
+@pytest.mark.parametrize(("reference", "shape"), [
+    # 5 s in frames of 20 ms, two of 80 mels together; frames of 10 ms
+    (f"Wav2Vec2BertConfig({_SOUND})", (250, 160)),
+    (f"ParakeetCTCConfig(encoder_config={{{_EYE}, 'subsampling_conv_channels': 8}})", (500, 80)),
+])  # fmt: skip
+def test_speech_in_frames_follows_its_seconds(reference: str, shape: tuple[int, int]) -> None:
+    model = hf_model(f"hf:{reference}", contents=SampleContents(audio_seconds=5, label_tokens=20))
+    trace = model.trace(Recipe(2))
+    assert model.contents == "5 s of audio, 20 label tokens"
+    assert next(tensor for tensor in trace.inputs if tensor.name == "input_features").shape[1:] == shape
+    assert any(op.kind == Loss("ctc") for op in trace.ops)
 
 
 def test_a_frozen_tower_has_no_gradients() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import epochcast as ec
+from epochcast.describe.capture.import_watch import MOST_FILES
 from epochcast.surfaces.cli import command_line as app
 
 NETWORK = """
@@ -68,6 +69,20 @@ def test_equally_named_neighbours_do_not_mix_and_a_changed_import_changes_the_an
     assert ec.forecast(small, device="V100", batch=64, session=session).parameters == 710
     (tmp_path / "a" / "scale.txt").write_text("2", encoding="utf-8")
     assert parameters(small) == 1410
+
+
+def test_compiled_files_of_libraries_do_not_keep_a_capture_from_being_read_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """transformers and Lightning open thousands of them."""
+    reference = written(tmp_path / "a", 60)
+    opened = f"for n in range({MOST_FILES + 100}):\n    p = '{tmp_path}/%d.pyc' % n\n"
+    opening = f"{opened}    open(p, 'w').close()\n    open(p).close()\n"
+    (tmp_path / "a" / "helper.py").write_text(f"WIDTH = 60\n{opening}", encoding="utf-8")
+    assert parameters(reference) == 610
+    assert capfd.readouterr().err.count("hello from") == 1  # one process answers all questions
+    assert parameters(reference) == 610
+    assert "hello" not in capfd.readouterr().err
 
 
 def test_a_variable_that_the_file_reads_is_part_of_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,14 +32,46 @@ def test_workers_that_are_said_bound_a_step_on_images() -> None:
     assert waiting(alone) == 0 and limits(alone)[0].startswith("Data loading may limit")
 
 
-def test_workers_that_nobody_said_are_a_note_and_bound_no_step() -> None:
+def test_the_usual_workers_of_a_named_data_set_bound_its_step() -> None:
+    alone = ec.forecast("resnet50", **FAST)
     answer = ec.forecast("resnet50", dataset="imagenet-1k", **FAST)
-    assert waiting(answer) == 0
+    assert answer.step_seconds.mid == pytest.approx(256 * DECODE_SECONDS / 4)
+    assert answer.assumed["workers"] == 4
     assert "4 workers per GPU load 889 images/s" in limits(answer)[0]
+    assert answer.step_seconds.low == alone.step_seconds.low  # who has enough workers does not wait
+    assert answer.step_seconds.high >= 1.35 * answer.step_seconds.mid
+    assert answer.uncertainty[0].part == "input"
+
+
+def test_workers_are_not_assumed_where_they_change_nothing() -> None:
     enough = ec.forecast("resnet50", dataset="imagenet-1k", workers=24, cpus=64, **FAST)
-    assert waiting(enough) == 0 and not limits(enough)
+    assert waiting(enough) == 0 and not limits(enough) and "workers" not in enough.assumed
     slow = ec.forecast("resnet152", device="T4", batch=16, dataset="imagenet-1k", session=SESSION)
-    assert waiting(slow) == 0 and not limits(slow)
+    assert waiting(slow) == 0 and not limits(slow) and "workers" not in slow.assumed
+    assert slow.step_seconds == ec.forecast("resnet152", device="T4", batch=16, session=SESSION).step_seconds
+
+
+def test_a_step_that_may_wait_says_what_its_interval_assumes() -> None:
+    """4 workers load 889 images/s, a V100 takes 817: slower ones would not do."""
+    options: dict[str, Any] = {"device": "V100", "batch": 64, "precision": "amp", "session": SESSION}
+    alone, answer = (ec.forecast("resnet50", dataset=name, **options) for name in (None, "imagenet-1k"))
+    assert waiting(answer) == 0 and answer.assumed["workers"] == 4
+    assert (answer.step_seconds.low, answer.step_seconds.mid) == (alone.step_seconds.low, alone.step_seconds.mid)
+    assert answer.step_seconds.high > alone.step_seconds.high
+
+
+def test_synthetic_data_small_images_and_keras_wait_for_no_assumed_workers() -> None:
+    for options in ({}, {"samples": 10_000}, {"dataset": "cifar10"}):
+        assert waiting(ec.forecast("resnet50", **options, **FAST)) == 0
+    # tf.data reads with all processors
+    assert waiting(ec.forecast("resnet50", dataset="imagenet-1k", framework="tensorflow", **FAST)) == 0
+
+
+def test_a_plan_assumes_enough_workers() -> None:
+    options: dict[str, Any] = {"dataset": "imagenet-1k", "batch": 256, "precision": "amp", "session": SESSION}
+    (row, *_) = ec.scaling("resnet50", gpus=(1,), device="H100", **options).rows
+    alone = ec.forecast("resnet50", **FAST)
+    assert row.forecast.step_seconds == alone.step_seconds
 
 
 def test_texts_and_small_images_wait_for_no_workers() -> None:
@@ -51,8 +83,10 @@ def test_texts_and_small_images_wait_for_no_workers() -> None:
 
 
 def test_a_measured_step_has_waited_for_its_data() -> None:
-    answer = ec.forecast("resnet50", dataset="imagenet-1k", workers=2, step_seconds="100ms@256", **FAST)
-    assert answer.step_seconds.mid == pytest.approx(0.1, rel=0.01)
+    for workers in (2, None):
+        options: dict[str, Any] = {"dataset": "imagenet-1k", "workers": workers}
+        answer = ec.forecast("resnet50", **options, step_seconds="100ms@256", **FAST)
+        assert answer.step_seconds.mid == pytest.approx(0.1, rel=0.01)
 
 
 def test_the_step_of_the_gpu_alone_is_the_second_line() -> None:

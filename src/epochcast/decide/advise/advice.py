@@ -33,6 +33,7 @@ from epochcast.predict.forecast.job_data import Data, data_of
 from epochcast.predict.forecast.job_defaults import plain_options
 from epochcast.predict.forecast.job_doubts import is_about_loader
 from epochcast.predict.forecast.loader_queue import Service, WorkerHost, device_copy_seconds, sample_bytes
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import job_largest_batch
 from epochcast.predict.forecast.remedies import Remedy
@@ -72,7 +73,7 @@ class AdviceProblem:
 
     def forecast(self, batch: int) -> Forecast:
         """The job at a batch, with its memory."""
-        answer = forecast_job(self.at(batch), self.placement, self.session, with_loader=False)
+        answer = forecast_job(self.at(batch), self.placement, self.session, loader=CountedLoader.NONE)
         return replace(answer, assumed={**plain_options(self.assumed), **answer.assumed})
 
 

@@ -23,6 +23,7 @@ from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_defaults import placement_of
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 
@@ -97,7 +98,7 @@ def moves(
     all_moves = [staying]
     carried = checkpoint_seconds(here)
     for where in places:
-        there = forecast_job(job, placement_of(where, job, session), session)
+        there = forecast_job(job, placement_of(where, job, session), session, loader=CountedLoader.SAID)
         left = _moved(remaining_seconds, here, there, restart_seconds + carried, down_seconds)
         all_moves.append(
             Move(

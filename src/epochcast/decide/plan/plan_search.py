@@ -23,6 +23,7 @@ from epochcast.predict.forecast.forecaster import forecast_job, has_room
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import plain_options, settled
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.rank_memory import rank_step
 from epochcast.predict.forecast.session import Session
@@ -166,7 +167,7 @@ class _Trying:
     def _forecast_at(self, job: Job, placement: Placement) -> Forecast:
         if not has_room(job, placement, self.session):
             raise _DoesNotFitOffer
-        return forecast_job(job, placement, self.session)
+        return forecast_job(job, placement, self.session, loader=CountedLoader.SAID)
 
 
 def _largest_batch(job: Job, placement: Placement, session: Session, most: int | None = None) -> int:

@@ -21,6 +21,7 @@ from epochcast.predict.forecast.job import JOB_OPTIONS, Job
 from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.job_defaults import placement_of
 from epochcast.predict.forecast.job_file import OPTIONS, beside, find_job_file, read_job
+from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement, placed
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
@@ -95,7 +96,9 @@ def forecast_on_machines(
 def _forecast(trained: TrainedJob, machine: MachineKind, gpus: int, session: Session) -> GpuForecast:
     session.model(trained.job)  # a fault of the model is the job's, wherever it runs
     try:
-        forecast = forecast_job(trained.job, _placement(trained, machine, gpus, session), session)
+        forecast = forecast_job(
+            trained.job, _placement(trained, machine, gpus, session), session, loader=CountedLoader.SAID
+        )
     except EpochcastError as error:
         return GpuForecast(machine.device, gpus, None, str(error))
     total = forecast.total_seconds

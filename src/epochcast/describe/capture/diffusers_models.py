@@ -1,6 +1,6 @@
 """Networks of diffusers by name or configuration, without weights.
 
-    diffusers:flux1-dev                             a published configuration (`diffusers_models.toml`)
+    diffusers:flux1-dev                             a published configuration (`diffusers_models.toml`), or its Hub id
     diffusers:FluxTransformer2DModel(num_layers=4)  a class of diffusers, its arguments as literals
     diffusers:transformer/config.json               a configuration file, or the folder that holds it
 
@@ -10,9 +10,10 @@ autoencoder are not part of the network: trainers compute their results once and
 error of what the network predicts.
 """
 
+import logging
 import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from inspect import signature
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from epochcast.describe.capture.torch.torch_model import TorchModel
 
 _FILE = "diffusers_models.toml"
-TRAINER = "diffusion_transformer"
-"""The host of such trainings (`hosts.toml`)."""
+UNET = "UNet2DConditionModel"
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,12 @@ class DiffusionModel:
     pixels: int = 8
     frames: int = 4
     text_tokens: int = 256
+    ids: tuple[str, ...] = ()
+
+    @property
+    def host_class(self) -> str | None:
+        """The host of its trainings (`hosts.toml`)."""
+        return "diffusion_trainer" if self.class_name == UNET else "diffusion_transformer"
 
 
 @remembered(1)
@@ -58,18 +64,24 @@ def diffusion_models() -> Mapping[str, DiffusionModel]:
     return {name: _read_model(entry) for name, entry in document["model"].items()}
 
 
+def diffusers_name(hub_id: str) -> str:
+    """The published network of a Hub id; empty where none is known."""
+    return next((name for name, model in diffusion_models().items() if hub_id.casefold() in model.ids), "")
+
+
 def load_diffusers(name: str, input_shape: tuple[int, ...] | None = None) -> Model:
     """The model of what follows `diffusers:`; its captures are cached on disk."""
+    name = diffusers_name(name) or name
     text = str(ModelReference(DIFFUSERS, name))
     model = _asked(name)
     shape = _latent(model, input_shape, text)
-    return CachedModel(text, about(text, shape, {}), lambda: _captured(text, model, shape), TRAINER)
+    return CachedModel(text, about(text, shape, {}), lambda: _captured(text, model, shape), model.host_class)
 
 
 def _read_model(entry: Mapping[str, Any]) -> DiffusionModel:
     values = {key: entry[key] for key in ("pixels", "frames", "text_tokens") if key in entry}
     config = {**entry.get("config", {}), **dict.fromkeys(entry.get("unset", ()))}
-    return DiffusionModel(entry["class"], config, tuple(entry["latent"]), **values)
+    return DiffusionModel(entry["class"], config, tuple(entry["latent"]), **values, ids=tuple(entry.get("ids", ())))
 
 
 def _asked(name: str) -> DiffusionModel:
@@ -77,9 +89,10 @@ def _asked(name: str) -> DiffusionModel:
     named = next((model for model_name, model in diffusion_models().items() if plain(model_name) == plain(name)), None)
     if named is not None:
         return named
-    is_known_form = name.endswith(".json") or "(" in name or "/" in name or "\\" in name or name[:1].isupper()
-    if not is_known_form and not Path(name).is_dir():
-        raise UnknownName("diffusion model", name, diffusion_models())
+    is_configured = name.endswith(".json") or "(" in name or (name[:1].isupper() and "/" not in name)
+    if not is_configured and not Path(name).is_dir():
+        ids = (hub_id for model in diffusion_models().values() for hub_id in model.ids)
+        raise UnknownName("diffusion model", name, [*diffusion_models(), *ids])
     reference = parse_reference(f"{CONFIG}:{name}")
     class_name, config = _from_file(reference) if reference.path else (reference.config, dict(reference.overrides))
     alike = next((model for model in diffusion_models().values() if model.class_name == class_name), None)
@@ -125,7 +138,8 @@ def _captured(text: str, model: DiffusionModel, latent: tuple[int, ...]) -> "Tor
     from epochcast.describe.capture.torch.small_values import Values
     from epochcast.describe.capture.torch.user_workload import from_workload
 
-    kind = getattr(diffusers, model.class_name)
+    with _without_warnings():  # the module behind it imports all that may quantise it
+        kind = getattr(diffusers, model.class_name)
     _check_arguments(kind, model.config, text)
     values = Values()
     try:
@@ -143,6 +157,17 @@ def _check_arguments(kind: Any, config: Mapping[str, Any], text: str) -> None:
     absent = sorted(set(config) - set(arguments)) if "(" in text else []
     if absent:
         raise UnknownName(f"argument of {kind.__name__}", absent[0], arguments)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Without what libraries log while they are imported: what they would lack on this machine's processor."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _diffusers() -> Any:

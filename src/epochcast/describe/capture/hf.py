@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.base.documents import parse_json, read_text
 from epochcast.describe.capture.capture_cache import CachedModel, about
-from epochcast.describe.capture.hf_inputs import Fed, inputs_of, without_unknown
+from epochcast.describe.capture.hf_inputs import Fed, inputs_of, is_answering, without_unknown
 from epochcast.describe.capture.hf_tasks import network_class, task_of, task_of_classes
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import CONFIG, ModelReference
@@ -26,6 +26,10 @@ from epochcast.errors import BadInput, MissingExtra, UnknownName
 
 if TYPE_CHECKING:
     from epochcast.describe.capture.torch.torch_model import TorchModel
+
+
+LETTERS = 32
+"""Of a CTC model that is not fine-tuned yet: as many as wav2vec2 has for English."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +152,12 @@ def _from_config(
     config = _as_captured(deepcopy(config))
     task = task_of(transformers, config)
     auto = network_class(transformers, config, task)
-    if task in ("Seq2SeqLM", "SpeechSeq2Seq"):
-        for name in ("pad_token_id", "decoder_start_token_id"):
-            if getattr(config, name, None) is None:
-                setattr(config, name, getattr(config, "pad_token_id", None) or 0)
+    text = getattr(config, "text_config", None)
+    for part in (config if task in ("Seq2SeqLM", "SpeechSeq2Seq") else None, text if is_answering(config) else None):
+        if part is not None:
+            _with_first_token(part)
+    if task == "CTC" and getattr(config, "vocab_size", 0) is None:
+        config.vocab_size = LETTERS
     label = workload.name or type(config).__name__
     values = Values()
     module = constructed(lambda: auto.from_config(config, trust_remote_code=False), label, values)
@@ -168,11 +174,20 @@ def _from_config(
     )
 
 
+def _with_first_token(config: Any) -> None:
+    """A decoder begins with a token that old configurations leave out."""
+    for name in ("pad_token_id", "decoder_start_token_id"):
+        if getattr(config, name, None) is None:
+            setattr(config, name, getattr(config, "pad_token_id", None) or 0)
+
+
 def _as_captured(config: Any) -> Any:
     """Without what depends on chance: layers that are dropped, and masks over time (SpecAugment), which cost little."""
     for name, value in (("use_cache", False), ("apply_spec_augment", False), ("layerdrop", 0.0)):
         if name == "use_cache" or hasattr(config, name):
             setattr(config, name, value)
+    if getattr(config, "image_token_id", 0) is None:  # BLIP-2 before 2024; any that is not the text's
+        config.image_token_id = 1
     return config
 
 

@@ -8,12 +8,15 @@ Each family follows its own processor (`processing_*.py`, `image_processing_*.py
     split         Idefics3, SmolVLM         enlarged to 4 tiles along its longer side, cut up, and the whole once
     own size      Qwen2-VL, 2.5, 3          the image's own size in patches; merged two by two, frames in pairs
     resampled     Idefics2                  64 tokens whatever the size
+    beside        Llama 3.2, BLIP, GIT      read through cross-attention or a prefix: no tokens of the text's sequence
+
+Of other families the tower itself says how many tokens an image becomes: it is run once (`_answered`).
 
 An image that nobody described is as large as those of COCO, which the instruction data of these models is made of.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, prod, sqrt
 from typing import Any
 
@@ -59,27 +62,36 @@ class _Asked:
     count: int
 
 
-def image_tokens(config: Any, contents: SampleContents) -> ImageTokens | None:
-    """The images of a sample; None where it has none."""
+def image_tokens(config: Any, contents: SampleContents, module: Any = None) -> ImageTokens | None:
+    """The images of a sample; None where it has none. `module` is asked where its family's processor is not known."""
     count, *size = contents.images or (1, *_own_size(config))
     if count == 0:
         return None
     cut = _FAMILIES.get(config.model_type, _fixed)
     tokens = cut(config, _Asked((size[0], size[1]), contents.frames, count))
+    if cut is _fixed and config.model_type not in _RESIZED:
+        tokens = _answered(config, module, tokens)
+    if contents.frames is not None and cut is _beside:
+        raise BadInput(f"--frames: {config.model_type} takes no frames of a film; it takes --images")
     if contents.frames is not None and cut is not _at_own_size:
         count *= contents.frames
     films = f"{contents.frames} frames" if contents.frames is not None else f"{count} image{'s' * (count > 1)}"
     total = count * tokens.each
-    text = f"{films} of {size[0]}x{size[1]} ({total:,} tokens)"
+    text = f"{films} of {size[0]}x{size[1]}" + (f" ({total:,} tokens)" if total else " beside the text")
     return ImageTokens(tokens.pixels, count, tokens.each, text, tokens.grid)
 
 
 def _own_size(config: Any) -> tuple[int, int]:
     """The size of an image that nobody described."""
-    if _FAMILIES.get(config.model_type, _fixed) is not _fixed:
+    if _FAMILIES.get(config.model_type, _fixed) not in (_fixed, _beside):
         return COCO
-    side = _side(config.vision_config)
+    side = _fed_side(config)
     return side, side
+
+
+def _fed_side(config: Any) -> int:
+    """The side to which the processor of a family resizes its images."""
+    return _SIDES.get(config.model_type) or _side(config.vision_config)
 
 
 def _side(vision: Any) -> int:
@@ -95,7 +107,7 @@ def _patch(vision: Any) -> int:
 def _fixed(config: Any, _: _Asked) -> ImageTokens:
     """Resized to the tower's own size."""
     vision = config.vision_config
-    side = _side(vision)
+    side = _fed_side(config)
     patches = (side // _patch(vision)) ** 2
     is_whole = getattr(config, "vision_feature_select_strategy", "default") == "full"
     tokens = (
@@ -105,6 +117,31 @@ def _fixed(config: Any, _: _Asked) -> ImageTokens:
         or patches + (is_whole and config.model_type == "llava")
     )
     return ImageTokens((3, side, side), 1, int(tokens), "")
+
+
+def _answered(config: Any, module: Any, tokens: ImageTokens) -> ImageTokens:
+    """Tokens of an image by what the tower makes of one; as they were where it takes more than an image."""
+    import torch
+
+    body = getattr(module, "model", module)
+    text = getattr(config, "text_config", config)
+    if not hasattr(body, "get_image_features"):
+        return tokens
+    try:
+        with torch.no_grad():
+            features = body.get_image_features(torch.empty((2, *tokens.pixels), device="meta"))
+        features = getattr(features, "pooler_output", features)
+        values = sum(part.numel() for part in features) if isinstance(features, list | tuple) else features.numel()
+    except Exception:  # a tower that wants to know more; the capture says what is missing
+        return tokens
+    return replace(tokens, each=values // (2 * int(text.hidden_size)))
+
+
+def _beside(config: Any, _: _Asked) -> ImageTokens:
+    """Images that are no part of the text's sequence. Llama 3.2 pads each to its largest number of tiles."""
+    side = _fed_side(config)
+    tiles = (int(config.vision_config.max_num_tiles),) if config.model_type == "mllama" else ()
+    return ImageTokens((*tiles, 3, side, side), 1, 0, "")
 
 
 def _in_tiles(config: Any, asked: _Asked) -> ImageTokens:
@@ -217,6 +254,9 @@ _FAMILIES: Mapping[str, _Cut] = {
     "llava_next": _in_tiles,
     "llava_next_video": _in_tiles,
     "llava_onevision": _in_tiles,
+    "mllama": _beside,
+    "blip": _beside,
+    "git": _beside,
     "idefics2": _resampled,
     "idefics3": _split,
     "smolvlm": _split,
@@ -227,3 +267,7 @@ _FAMILIES: Mapping[str, _Cut] = {
     "qwen3_vl_moe": _at_own_size,
 }
 """How a family cuts images, by its model_type; others resize them."""
+_RESIZED = ("llava", "vipllava", "video_llava", "paligemma", "gemma3", "blip-2", "instructblip", "deepseek_vl")
+"""Families of one size whose tokens their configuration tells."""
+_SIDES = {"florence2": 768, "gemma3n": 768}
+"""Sides of images whose vision configuration names none (Florence2Processor, Gemma3nProcessor)."""

@@ -5,7 +5,7 @@ a configuration. Speech for Whisper is a window of 30 s whatever is said in it; 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
@@ -49,16 +49,21 @@ def inputs_of(config: Any, task: str, module: Any, shape: Shape | None, contents
     make = _OF_TASK.get(task) or _OF_INPUT.get(first, _text)
     if make is _speech and first == "input_values":
         make = _spoken_wave
+    if make is _sound and "input_features" in signature(module.forward).parameters:
+        make = _heard_features
     taken: dict[_Make, tuple[str, ...]] = {
         _images: ("images", "frames"),
         _speech: ("label_tokens",),
+        _heard_features: _HEARD,
         _sound: _HEARD,
         _spoken_wave: _HEARD,
     }
     if make is _films:
         taken[_films] = ("frames",)
+    if make is _images and is_answering(config):
+        taken[_images] = ("images", "frames", "label_tokens")
     contents.check_taken(taken.get(make, ()), config.model_type)
-    return make(config, task, shape, contents)
+    return _images(config, task, shape, contents, module) if make is _images else make(config, task, shape, contents)
 
 
 _HEARD = ("audio_seconds", "label_tokens")
@@ -152,34 +157,58 @@ def _pairs(config: Any, _: str, shape: Shape | None, __: SampleContents) -> Fed:
     return Fed({**picture, "input_ids": meta_tensor(length), "return_loss": True}, contents=f"texts of {length} tokens")
 
 
-def _images(config: Any, _: str, shape: Shape | None, contents: SampleContents) -> Fed:
+def is_answering(config: Any) -> bool:
+    """Whether text with images goes into an encoder, and a decoder of its own answers (BLIP-2 with T5, Florence-2)."""
+    configs = (config, getattr(config, "text_config", None))
+    return any(getattr(each, "is_encoder_decoder", False) for each in configs)
+
+
+def _images(config: Any, _: str, shape: Shape | None, contents: SampleContents, module: Any = None) -> Fed:
     """A text with images in it; its length counts their tokens."""
     import torch
 
     if not hasattr(config, "vision_config"):
         raise BadInput(f"{config.model_type} has no vision tower that is known: --images cannot be told its tokens")
-    tokens = image_tokens(config, contents)
+    tokens = image_tokens(config, contents, module)
     if shape is not None and len(shape) != 1:
         size = "x".join(map(str, shape))
         raise BadInput(f"`input_shape` is a number of tokens, those of images included, got {size}; images: --images")
     count = 0 if tokens is None else tokens.total
-    length = shape[0] if shape else count + TEXT_TOKENS
+    text = min(TEXT_TOKENS, longest_text(getattr(config, "text_config", config)) or TEXT_TOKENS)
+    length = shape[0] if shape else count + text
     if length <= count:
         raise BadInput(
             f"{count:,} image tokens leave no room for text in {length:,}: give a longer --input or smaller --images"
         )
     ids = torch.zeros((2, length), dtype=torch.int64, device="cpu")
     ids[:, 1 : 1 + count] = _image_token(config)
-    kwargs: dict[str, Any] = {"labels": meta_tensor(length)}
+    labels = (contents.label_tokens or LABEL_TOKENS) if is_answering(config) else length
+    kwargs: dict[str, Any] = {"labels": meta_tensor(labels)}
     values = {"input_ids": ids}
+    about = "" if tokens is None else tokens.text
+    if is_answering(config):
+        about += f"{', ' if about else ''}{labels} label tokens"
     if tokens is not None:
-        kwargs["pixel_values"] = meta_tensor(tokens.count, *tokens.pixels, is_float=True)
+        kwargs |= _seen(config, tokens, length)
         if config.model_type in ("paligemma", "gemma3"):  # attention among the tokens of an image is not causal
             values["token_type_ids"] = (ids == _image_token(config)).to(torch.int64)
-        if tokens.grid is not None:
-            kwargs["position_ids"] = meta_tensor(3, length)
-    notes = () if shape else (f"{TEXT_TOKENS} tokens of text beside the images are assumed; --input says them all",)
-    return Fed(kwargs, length, notes, "" if tokens is None else tokens.text, values, tokens)
+    notes = () if shape else (f"{text} tokens of text beside the images are assumed; --input says them all",)
+    return Fed(kwargs, length, notes, about, values, tokens)
+
+
+def _seen(config: Any, tokens: ImageTokens, length: int) -> dict[str, Any]:
+    """The images of two samples, and what a family wants to know beside them."""
+    kwargs: dict[str, Any] = {"pixel_values": meta_tensor(tokens.count, *tokens.pixels, is_float=True)}
+    if tokens.grid is not None:
+        kwargs["position_ids"] = meta_tensor(3, length)
+    if config.model_type == "mllama":  # each text token sees all tiles
+        tiles = tokens.pixels[0]
+        kwargs["aspect_ratio_ids"] = meta_tensor(tokens.count)
+        kwargs["aspect_ratio_mask"] = meta_tensor(tokens.count, tiles)
+        kwargs["cross_attention_mask"] = meta_tensor(length, tokens.count, tiles)
+    if config.model_type == "instructblip":  # the instruction, read by the Q-Former, too
+        kwargs["qformer_input_ids"] = meta_tensor(min(length - tokens.total, longest_text(config.qformer_config) or 1))
+    return kwargs
 
 
 def _image_token(config: Any) -> int:
@@ -227,6 +256,31 @@ def _sound(config: Any, task: str, shape: Shape | None, contents: SampleContents
     return Fed(kwargs, contents=f"{text}, {letters} label tokens", values={"labels": labels})
 
 
+def _heard_features(config: Any, task: str, shape: Shape | None, contents: SampleContents) -> Fed:
+    """Frames of a spectrogram, and for CTC the letters in it (wav2vec2-BERT, Parakeet)."""
+    import torch
+
+    per_second, width = _frames(config)
+    if shape is not None and (len(shape) != 2 or shape[1] != width):
+        got = "x".join(map(str, shape))
+        raise BadInput(f"{config.model_type} takes frames x {width}, got {got}; or --audio-seconds")
+    frames = shape[0] if shape else round((contents.audio_seconds or AUDIO_SECONDS) * per_second)
+    heard = _sound(config, task, (round(frames / per_second * SAMPLING_RATE),), contents)
+    rest = {name: value for name, value in heard.kwargs.items() if name != "input_values"}
+    kwargs = {"input_features": meta_tensor(frames, width, is_float=True), **rest}
+    if not hasattr(config, "encoder_config"):
+        return replace(heard, kwargs=kwargs)
+    mask = torch.ones((2, frames), dtype=torch.bool, device="cpu")  # Parakeet takes lengths from it
+    return replace(heard, kwargs=kwargs, values={**heard.values, "attention_mask": mask})
+
+
+def _frames(config: Any) -> tuple[int, int]:
+    """Frames of a second, and the values of one: 10 ms of 80 mels; wav2vec2-BERT takes two frames together."""
+    encoder = getattr(config, "encoder_config", config)
+    stacked = getattr(config, "feature_projection_input_dim", None)
+    return (50, int(stacked)) if stacked else (100, int(getattr(encoder, "num_mel_bins", 80)))
+
+
 def _spoken_wave(config: Any, _: str, shape: Shape | None, contents: SampleContents) -> Fed:
     """A sound wave and the tokens of its text."""
     heard = _sound(config, "", shape, contents)
@@ -240,6 +294,7 @@ _Make = Callable[[Any, str, Shape | None, SampleContents], Fed]
 _OF_TASK: Mapping[str, _Make] = {
     "ImageTextToText": _images,
     "SpeechSeq2Seq": _speech,
+    "CTC": _sound,
     "VideoClassification": _films,
     CONTRASTIVE: _pairs,
 }

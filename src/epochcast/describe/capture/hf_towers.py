@@ -38,7 +38,7 @@ def tower_name(model: Any) -> str:
 def _flattened(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The images of all samples in a row; positions with their three axes in front."""
     kwargs = dict(kwargs)
-    if kwargs.get("pixel_values") is not None:
+    if kwargs.get("pixel_values") is not None and kwargs.get("aspect_ratio_ids") is None:  # Llama 3.2 takes them apart
         kwargs["pixel_values"] = kwargs["pixel_values"].flatten(0, 1)
     if kwargs.get("position_ids") is not None:
         kwargs["position_ids"] = kwargs["position_ids"].transpose(0, 1)

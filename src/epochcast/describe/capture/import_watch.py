@@ -20,6 +20,7 @@ from epochcast.describe.capture.capture_dependencies import Depends, date_mark
 MOST_FILES = 4000
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _NOT_FILES = ("/proc/", "/sys/", "/dev/")
+_COMPILED = (".pyc", ".so")
 
 
 def _folder(path: str) -> str:
@@ -58,7 +59,7 @@ class ImportWatch:
         path = os.path.abspath(os.fsdecode(arguments[0]))
         if isinstance(arguments[2], int) and arguments[2] & _WRITES:
             self._written.add(path)
-        else:
+        elif path not in self._opened and self._is_user_file(path):
             self._opened.setdefault(path)
 
     def look(self, name: str) -> None:
@@ -83,9 +84,11 @@ class ImportWatch:
         return file.startswith("<") or (real.startswith(self._standard) and not real.startswith(self._packages))
 
     def _is_user_file(self, path: str) -> bool:
+        if path.endswith(_COMPILED):
+            return False
         real = os.path.realpath(path)
         outside = (*self._packages, *self._standard, *_NOT_FILES)
-        return not (real.startswith(outside) or real.endswith((".pyc", ".so")))
+        return not (real.startswith(outside) or real.endswith(_COMPILED))
 
     def _modules(self) -> Iterator[str]:
         for module in list(sys.modules.values()):

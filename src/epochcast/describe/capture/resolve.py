@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.base.documents import parse_json, read_text
+from epochcast.describe.capture.diffusers_models import diffusers_name, load_diffusers
 from epochcast.describe.capture.hub import is_hub_id, is_known, typed_model
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import (
@@ -68,9 +69,7 @@ def _from_text(
     text: str, input_shape: tuple[int, ...] | None, contents: SampleContents, *, aux: bool, allow_code: bool
 ) -> Model:
     """By its prefix, then by what it looks like: a Hub id, a file, code, a name."""
-    parts = ModelReference.of(text)
-    if not parts.prefix and _YOLO_NAME.fullmatch(text) and not is_known(text):
-        parts = ModelReference(YOLO, text)
+    parts = _named_by_a_library(ModelReference.of(text), text)
     if parts.prefix == CONFIG:
         return _from_configuration(parts.name, input_shape, contents)
     if not parts.prefix and not parts.is_code and is_hub_id(text):
@@ -93,6 +92,16 @@ def _from_text(
             f"{text!r} is not a model file that can be read; known: .onnx, .keras, .json, .toml, file.py:factory"
         )
     return typed_model(text, input_shape, aux=aux)
+
+
+def _named_by_a_library(parts: ModelReference, text: str) -> ModelReference:
+    """The reference, with the prefix of ultralytics or diffusers where a name is theirs."""
+    if parts.prefix or parts.is_code:
+        return parts
+    if _YOLO_NAME.fullmatch(text) and not is_known(text):
+        return ModelReference(YOLO, text)
+    network = diffusers_name(text)
+    return ModelReference(DIFFUSERS, network) if network and not _is_folder(text) else parts
 
 
 def _from_checkpoint(folder: Path, input_shape: tuple[int, ...] | None) -> Model:
@@ -137,8 +146,6 @@ def _from_configuration(name: str, input_shape: tuple[int, ...] | None, contents
 def _from_library(reference: ModelReference, input_shape: tuple[int, ...] | None) -> Model:
     prefix, name = reference.prefix, reference.name
     if prefix == DIFFUSERS:
-        from epochcast.describe.capture.diffusers_models import load_diffusers
-
         return load_diffusers(name, input_shape)
     if prefix == KERNELBENCH:
         from epochcast.describe.capture.zoo.kernelbench import kernelbench_model

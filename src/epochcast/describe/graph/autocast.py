@@ -183,7 +183,7 @@ class _Autocast:
         kind = op.kind if source.dtype is target else Copy("cast")
         inputs = (source,) if kind != op.kind else tuple(self._current(t) for t in op.inputs)
         outputs = tuple(self._result(t, target, op, fused=False) for t in op.outputs)
-        self.new_ops.append(replace(op, kind=kind, inputs=inputs, outputs=outputs))
+        self.new_ops.append(op.on(inputs, outputs, op.weights, kind))
 
     def _rewrite(self, op: Op) -> None:
         rule = _Rule.LOW if self._is_bias(op) else _rule(op, self.low)
@@ -207,7 +207,7 @@ class _Autocast:
         # A kernel that casts up in forward casts down in backward.
         fused = keeps_weights or rule is _Rule.WIDEN
         outputs = tuple(self._result(t, target, op, fused) for t in op.outputs)
-        self.new_ops.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
+        self.new_ops.insert(place, op.on(inputs, outputs, weights))
         is_weak = all(t.name in self.weak for t in (*op.inputs, *op.weights) if t.dtype.is_float)
         (self.weak.update if is_weak else self.weak.difference_update)(t.name for t in op.outputs)
 
@@ -229,7 +229,7 @@ class _Autocast:
     def _current(self, tensor: Tensor) -> Tensor:
         if not tensor.dtype.is_float:  # a packed weight has the name of the weight, and is bytes
             return tensor
-        return replace(tensor, dtype=self.stored.get(tensor.name, tensor.dtype))
+        return tensor.stored_in(self.stored.get(tensor.name, tensor.dtype))
 
     def _in_dtype(self, tensor: Tensor, dtype: DType, op: Op) -> Tensor:
         """The tensor in that dtype: as it is, an earlier copy, or a new cast in front of this op."""
@@ -243,7 +243,7 @@ class _Autocast:
             name = f"{tensor.name}@{dtype.value}" + (f":{user}" if user else "")
             copies[dtype, user] = copy = tensor.copy(name, dtype)
             self.new_ops.append(Op(f"{op.name}.cast", Copy("cast"), (current,), (copy,), (), op.phase, op.layer))
-        return replace(copies[dtype, user], shape=tensor.shape)
+        return copies[dtype, user].sized(tensor.shape)
 
     def _result(self, tensor: Tensor, dtype: DType, op: Op, fused: bool) -> Tensor:
         """An output in `dtype`; a gradient is cast to its tensor's dtype behind the op, or inside it where `fused`."""
@@ -253,8 +253,8 @@ class _Autocast:
         self.copies.pop(tensor.name, None)  # the storage is overwritten
         self.stored[tensor.name] = final_dtype
         if final_dtype is dtype or (fused and op.is_gradient):
-            return replace(tensor, dtype=final_dtype)
+            return tensor.stored_in(final_dtype)
         uncast = tensor.copy(f"{tensor.name}@{dtype.value}", dtype)
-        final = replace(tensor, dtype=final_dtype)
+        final = tensor.stored_in(final_dtype)
         self.new_ops.append(Op(f"{op.name}.uncast", Copy("cast"), (uncast,), (final,), (), op.phase, op.layer))
         return uncast

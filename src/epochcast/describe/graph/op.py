@@ -146,6 +146,17 @@ class Op:
     gradient: Gradient = Gradient.NONE
     tf32: bool = False
 
+    def on(
+        self,
+        inputs: tuple[Tensor, ...],
+        outputs: tuple[Tensor, ...],
+        weights: tuple[Tensor, ...],
+        kind: Kind | None = None,
+    ) -> "Op":
+        """The same call on other tensors."""
+        kind = kind or self.kind
+        return Op(self.name, kind, inputs, outputs, weights, self.phase, self.layer, self.gradient, self.tf32)
+
     @property
     def is_gradient(self) -> bool:
         """Whether it computes a gradient. A forward op that checkpointing runs again inside backward does not."""

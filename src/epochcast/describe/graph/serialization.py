@@ -7,11 +7,12 @@ of a row are left out. The growth of a tensor is one [a, b] per dimension: a + b
 `Relation` that are not empty. Errors name the place of the bad value.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from epochcast.base.bounds import check_ops
+from epochcast.base.garbage import without_collecting
 from epochcast.describe.graph.checked_values import (
     built,
     checked_like,
@@ -231,6 +232,7 @@ def _still(template: Template) -> list[int]:
 # ---- reading ------------------------------------------------------------------------------------
 
 Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
+Sized = tuple[tuple[int, ...], DType, Growth]
 
 
 class _DocumentReader:
@@ -239,8 +241,10 @@ class _DocumentReader:
     def __init__(self, document: Mapping[str, Any], place: str) -> None:
         self.document = document
         self.place = place
+        shapes: dict[Hashable, Sized] = {}
         self._tensors = [
-            _read_tensor(row, f"{place}.tensors[{i}]") for i, row in enumerate(rows_of(document, "tensors", place))
+            _read_tensor(row, f"{place}.tensors[{i}]", shapes)
+            for i, row in enumerate(rows_of(document, "tensors", place))
         ]
         self._kinds = [
             _read_kind(row, f"{place}.kinds[{i}]") for i, row in enumerate(rows_of(document, "kinds", place))
@@ -260,6 +264,7 @@ class _DocumentReader:
             parameters.append(Parameter(self._pick([index], place)[0][0], trainable, layer))
         return tuple(parameters)
 
+    @without_collecting()
     def ops(self) -> list[tuple[Op, Sides]]:
         rows = rows_of(self.document, "ops", self.place)
         check_ops(len(rows) // STEP_OPS, self.place)
@@ -277,8 +282,8 @@ class _DocumentReader:
             self._pick(side, f"{place}.{name}")
             for side, name in ((inputs, "inputs"), (outputs, "outputs"), (weights, "weights"))
         ]
-        tensors = [tuple(t for t, _ in side) for side in sides]
-        growths = [tuple(g for _, g in side) for side in sides]
+        tensors = [tuple([t for t, _ in side]) for side in sides]
+        growths = [tuple([g for _, g in side]) for side in sides]
         op = Op(
             name, self._kinds[kind], tensors[0], tensors[1], tensors[2], enum_member(Phase, phase, f"{place}.phase"),
             layer, enum_member(Gradient, gradient, f"{place}.gradient"), tf32,
@@ -288,10 +293,11 @@ class _DocumentReader:
     def _pick(self, indices: object, place: str) -> list[tuple[Tensor, Growth]]:
         if not isinstance(indices, list):
             raise BadInput(f"{place} must be a list of indices into the table of tensors, got {indices!r}")
+        table = self._tensors
         for index in indices:
-            if not is_int(index) or not 0 <= index < len(self._tensors):
-                raise BadInput(f"{place}: no tensor {index!r}; the table has {len(self._tensors)}")
-        return [self._tensors[index] for index in indices]
+            if type(index) is not int or not 0 <= index < len(table):
+                raise BadInput(f"{place}: no tensor {index!r}; the table has {len(table)}")
+        return [table[index] for index in indices]
 
 
 def check_operands(op: Op, place: str) -> None:
@@ -318,25 +324,48 @@ def _template(reader: _DocumentReader) -> Template:
     return Template(tuple(op for op, _ in pairs), growths)
 
 
-def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
+def _read_tensor(row: object, place: str, shapes: dict[Hashable, Sized]) -> tuple[Tensor, Growth]:
     name, shape, dtype, growth, relation = row_of(row, place, 2, [DType.FLOAT32.value, None, {}])
-    if not isinstance(name, str) or not isinstance(shape, list) or not all(is_int(n) and n >= 0 for n in shape):
+    if not isinstance(name, str) or not isinstance(shape, list):
         raise BadInput(f"{place} must begin with a name and a shape, got {row!r}")
-    related = _read_relation(mapping(relation, f"{place}.relation"), f"{place}.relation")
-    tensor = bounded(Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name, related))
+    related = _read_relation(relation, f"{place}.relation") if relation != {} else UNRELATED
+    key = _key_of(shape, dtype, growth)  # few shapes repeat in thousands of tensors
+    sized = shapes.get(key)
+    if sized is None:
+        sized = _read_shape(row, place)
+        if key is not None:
+            shapes[key] = sized
+    return Tensor(sized[0], sized[1], name, related), sized[2]
+
+
+def _key_of(shape: list[Any], dtype: object, growth: object) -> Hashable:
+    """A shape as a key; None where something in it is no number, and an error."""
+    try:
+        grown = None if growth is None else tuple([tuple(pair) for pair in growth])  # type: ignore[attr-defined]
+        key = tuple(shape), dtype, grown
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _read_shape(row: object, place: str) -> Sized:
+    name, shape, dtype, growth, _ = row_of(row, place, 2, [DType.FLOAT32.value, None, {}])
+    if not all(is_int(n) and n >= 0 for n in shape):
+        raise BadInput(f"{place} must begin with a name and a shape, got {row!r}")
+    tensor = bounded(Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name))
     if growth is None:
-        return tensor, None
+        return tensor.shape, tensor.dtype, None
     if not isinstance(growth, list) or len(growth) != len(shape) or not all(is_pair(pair) for pair in growth):
         raise BadInput(f"{place}: the growth must be one [a, b] for each of {len(shape)} dimensions, got {growth!r}")
     if any(b < 0 or a + b < 0 for a, b in growth):
         raise BadInput(f"{place}: a dimension of {growth!r} is negative at batch 1 or shrinks with the batch")
     bounded(tensor.sized(tuple(max(0, a) + b for a, b in growth)))
-    return tensor, tuple((a, b) for a, b in growth)
+    return tensor.shape, tensor.dtype, tuple((a, b) for a, b in growth)
 
 
-def _read_relation(row: Mapping[str, Any], place: str) -> Relation:
-    if not row:
-        return UNRELATED
+def _read_relation(json: object, place: str) -> Relation:
+    row = mapping(json, place)
     for field, value in row.items():
         if field not in Relation._fields:
             raise BadInput(f"{place} has no field {field!r}; known: {', '.join(Relation._fields)}")

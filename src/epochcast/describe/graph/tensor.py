@@ -137,6 +137,10 @@ class Tensor:
         """The same storage in another shape."""
         return Tensor(shape, self.dtype, self.name, self.relation)
 
+    def stored_in(self, dtype: DType) -> "Tensor":
+        """The same storage in another format."""
+        return self if dtype is self.dtype else Tensor(self.shape, dtype, self.name, self.relation)
+
     def copy(self, name: str, dtype: DType) -> "Tensor":
         """A copy in its own storage."""
         original = self.relation.copy_of or self.name

@@ -39,7 +39,7 @@ from epochcast.predict.forecast.job_data import (
 )
 from epochcast.predict.forecast.job_defaults import Settled, plain_options, settled
 from epochcast.predict.forecast.job_doubts import job_doubts
-from epochcast.predict.forecast.loader_step import LoadedStep, loaded_step
+from epochcast.predict.forecast.loader_step import CountedLoader, LoadedStep, loaded_step
 from epochcast.predict.forecast.measured_step import (
     AFTER_HIGH,
     AFTER_LOW,
@@ -68,17 +68,17 @@ def forecast_job(
     session: Session | None = None,
     *,
     step_only: bool = False,
-    with_loader: bool = True,
+    loader: CountedLoader = CountedLoader.USUAL,
 ) -> Forecast:
-    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out,
-    `with_loader` false a loader whose speed nobody said.
+    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out;
+    `loader` is the one that counts where nobody said its speed.
 
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
     session = session or Session()
     if placement.measured_step is not None:
         placement, session = _as_measured(job, placement, placement.measured_step, session)
-        with_loader = False  # a measured step has waited for its data
+        loader = CountedLoader.NONE  # a measured step has waited for its data
     with _said_of_lengths(job):
         own = settled(job, placement.device, session)
     job = own.job
@@ -94,7 +94,7 @@ def forecast_job(
     data = data_of(job, trace)
     if job.steps_per_epoch is not None:
         data = replace(data, samples=steps_samples(job, placement.replicas))
-    loaded = _step(as_it_comes, placement, model, trace, session, with_loader=with_loader)
+    loaded = _step(as_it_comes, placement, model, trace, session, loader)
     step = loaded.step
     memory = None
     if not step_only:
@@ -109,7 +109,7 @@ def forecast_job(
         *loaded.notes,
         *length_notes(job, batch, data, trace),
         *_changed(job, model),
-        *job_doubts(job, placement, trace, step, with_loader=with_loader),
+        *job_doubts(job, placement, trace, step, loader),
         *_doubts(placement, trace, step),
         *_host_notes(placement, on_host, is_paged=bool(memory and memory.paged_bytes)),
     )
@@ -182,7 +182,7 @@ def forecast_job(
         uncertainty=uncertain_parts(step.variances),
         device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
-        assumed=_assumed(own, precision, data, trace),
+        assumed=_assumed(own, precision, data, trace, loaded),
         warnings=warnings,
         _details=lambda: Details(
             job,
@@ -210,9 +210,9 @@ def _as_measured(job: Job, placement: Placement, measured: GivenStep, session: S
     alone = replace(placed(placement.device), host=placement.host)
 
     def seconds(on: Placement, by: Session) -> float:
-        return forecast_job(one_gpu, on, by, step_only=True, with_loader=False).step_seconds.mid
+        return forecast_job(one_gpu, on, by, step_only=True, loader=CountedLoader.NONE).step_seconds.mid
 
-    expected = forecast_job(one_gpu, alone, session, step_only=True, with_loader=False)
+    expected = forecast_job(one_gpu, alone, session, step_only=True, loader=CountedLoader.NONE)
     placement = replace(placement, measured_step=None)
     is_launch_bound = expected.step_parts is not None and expected.step_parts.host > expected.step_seconds.mid / 2
     launch = launch_seconds(placement.device) if placement.host is None else placement.host.launch_seconds.mid
@@ -235,13 +235,15 @@ def _checkpointing(trace: Trace) -> str:
     return checkpointing if isinstance(checkpointing, str) else "full" if checkpointing else "none"
 
 
-def _assumed(own: Settled, precision: str, data: Data, trace: Trace) -> dict[str, Any]:
+def _assumed(own: Settled, precision: str, data: Data, trace: Trace, loaded: LoadedStep) -> dict[str, Any]:
     """What nobody said, in plain types: also the length of texts, where it is the network's own."""
     assumed = plain_options(own.assumed)
     if assumed.get("precision") != precision:
         assumed.pop("precision", None)  # the weights of a live model decide it
     if data.fed == TEXT and isinstance(own.job.model, str) and own.job.longest_shape is None:
         assumed["input_shape"] = [token_count(trace)]
+    if loaded.assumed_workers is not None:
+        assumed["workers"] = loaded.assumed_workers
     return assumed
 
 
@@ -289,15 +291,13 @@ def _hosted(model: Model, placement: Placement) -> Placement:
 
 
 def _step(
-    job: Job, placement: Placement, model: Model, trace: Trace, session: Session, *, with_loader: bool
+    job: Job, placement: Placement, model: Model, trace: Trace, session: Session, loader: CountedLoader
 ) -> LoadedStep:
     """One step with what it waits for data."""
     measured = session.measured_device(placement.device)
     own = _hosted(model, placement if measured == placement.device else placement.with_device(measured))
     step = with_margin(_fed_step(job, own, model, trace, session), trace, own)
-    if job.loader_seconds is None and not with_loader:
-        return LoadedStep(step)
-    return loaded_step(job, placement, trace, step)
+    return loaded_step(job, placement, trace, step, loader)
 
 
 def _fed_step(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> StepForecast:

@@ -15,7 +15,13 @@ from epochcast.predict.cost.op_bounds import as_run
 from epochcast.predict.forecast.assumed import assumed_service, host_of
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.loader_queue import feed_for
-from epochcast.predict.forecast.loader_step import LEAST_DECODED, USUAL_WORKERS, counted_workers, is_decoded
+from epochcast.predict.forecast.loader_step import (
+    LEAST_DECODED,
+    USUAL_WORKERS,
+    CountedLoader,
+    counted_workers,
+    is_decoded,
+)
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.units import show_seconds
@@ -39,7 +45,7 @@ def is_about_loader(note: str) -> bool:
 
 
 def job_doubts(
-    job: Job, placement: Placement, trace: Trace, step: StepForecast, *, with_loader: bool = True
+    job: Job, placement: Placement, trace: Trace, step: StepForecast, loader: CountedLoader = CountedLoader.USUAL
 ) -> Iterator[Note]:
     """Formats the device lacks, nothing to train, a loader that nobody mentioned, a host that nobody named."""
     yield from format_doubts(trace, placement.device)
@@ -56,7 +62,7 @@ def job_doubts(
         text = "`checkpointing` selective recomputes stored attention scores, and fused attention stores none: it "
         yield Note(f"{text}changes nothing here. Use `operators` or `full`.", NOT_AS_ASKED)
     yield from _size_doubts(job, trace)
-    yield from _loader_doubts(job, placement, trace, step, with_loader=with_loader)
+    yield from _loader_doubts(job, placement, trace, step, loader)
     is_unknown = placement.host is None and placement.device.launch_seconds is None
     if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:
         share = step.parts.host / step.seconds.mid
@@ -105,12 +111,12 @@ def _most_multiplied(columns: Columns) -> str:
 
 
 def _loader_doubts(
-    job: Job, placement: Placement, trace: Trace, step: StepForecast, *, with_loader: bool
+    job: Job, placement: Placement, trace: Trace, step: StepForecast, loader: CountedLoader
 ) -> Iterator[Note]:
     """Whether pictures could be decoded as quickly as the step takes them, where nobody said how long that takes."""
     if job.loader_seconds is not None or step.parts.exposed_input > 0 or not is_decoded(trace, placement):
         return
-    if counted_workers(job, placement, trace) is not None and with_loader:
+    if counted_workers(job, placement, trace, loader) is not None:
         return
     service = assumed_service(trace)
     host, _ = host_of(placement, cpus=job.cpus)

@@ -94,7 +94,7 @@ def assumed_line(*answers: Forecast) -> str:
     return f"assumed: {', '.join(values)}" if values else ""
 
 
-_ORDER = ("precision", "optimizer", "input_shape", "lengths")
+_ORDER = ("precision", "optimizer", "input_shape", "lengths", "workers")
 
 
 def assumed(*answers: Forecast) -> list[Text]:
@@ -108,6 +108,7 @@ def _assumed(answer: Forecast) -> dict[str, str]:
         "precision": _precision,
         "input_shape": lambda shape: _length(shape, answer.dataset),
         "lengths": lambda lengths: _texts(lengths, answer.dataset),
+        "workers": lambda workers: f"{workers} data loader workers per GPU",
     }
     return {name: shown.get(name, str)(value) for name, value in answer.assumed.items()}
 

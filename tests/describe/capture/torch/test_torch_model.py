@@ -8,7 +8,8 @@ from torch import nn
 
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.torch.example_arguments import Example
-from epochcast.describe.capture.torch.meta_steps import run
+from epochcast.describe.capture.torch.meta_steps import recorded_update, run
+from epochcast.describe.capture.torch.small_values import Values
 from epochcast.describe.capture.torch.user_workload import from_workload
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.recipe import Recipe
@@ -30,7 +31,43 @@ def test_it_is_a_model() -> None:
 def test_a_batch_size_that_was_not_captured_is_what_a_capture_there_gives() -> None:
     recipe = Recipe(13, optimizer="adam", precision="fp32_strict")
     model = from_workload(Workload(network(), inputs=(3, 8, 8)))
-    assert model.trace(recipe).ops == run(model.module, model.example, recipe).ops
+    once = run(model.module, model.example, recipe)
+    update = recorded_update(model.module, once.grads, recipe, Values())
+    assert model.trace(recipe).ops == (*once.ops, *update)
+
+
+def test_another_optimizer_does_not_run_the_module_again() -> None:
+    class Counting(nn.Linear):
+        runs = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            Counting.runs += 1
+            return super().forward(x)
+
+    model = from_workload(Workload(Counting(4, 4), inputs=(4,)))
+    graph = model.graph(3)
+    first = Counting.runs
+    adam, sgd = (model.trace(Recipe(3, optimizer=name, ema=name == "adam")) for name in ("adam", "sgd"))
+    assert Counting.runs == first
+    assert len(adam.ops) > len(sgd.ops)
+    assert graph.ops == sgd.ops[: len(graph.ops)]
+
+
+def test_a_model_without_a_backward_pass_has_a_forward_graph() -> None:
+    class Stuck(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, *grads: torch.Tensor) -> torch.Tensor:
+            raise RuntimeError("no gradient")
+
+    class Net(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return Stuck.apply(super().forward(x))  # type: ignore[no-any-return, no-untyped-call]
+
+    assert from_workload(Workload(Net(4, 4), inputs=(4,))).graph(2).outputs[0].shape == (2, 4)
 
 
 def test_a_batch_of_one_needs_no_capture_of_one() -> None:

@@ -71,6 +71,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._hooks: list[Any] = []
         self._thread = get_ident()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Asked by torch, which else wraps every call in `torch._dynamo`; captures run eagerly (`cuda_calls.eager`)."""
+        return False
+
     # ---- modules --------------------------------------------------------------------------------
 
     def __enter__(self) -> "Recorder":

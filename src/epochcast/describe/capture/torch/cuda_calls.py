@@ -4,6 +4,8 @@ Inside, CUDA means the device the capture runs on. Everything else stays as it i
 this machine says.
 """
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from epochcast.describe.capture.torch.small_values import Values
 
+_COMPILER_OFF = "TORCH_COMPILE_DISABLE"
 _LITERALS = frozenset({torch.tensor, torch.as_tensor, torch.asarray})
 
 
@@ -58,10 +61,35 @@ class CudaIsHere(TorchFunctionMode):
 
 @contextmanager
 def eager() -> Iterator[None]:
-    """Functions that the user compiles run as they are written, where this torch allows it."""
+    """Functions that the user compiles run as they are written, where this torch allows it.
+
+    Where nothing has been compiled, the compiler is not loaded for that, which takes a second; it reads from the
+    environment that it is off where the user's code loads it.
+    """
+    if "torch._dynamo" not in sys.modules:
+        with _compiler_off():
+            yield
+        return
     stance = getattr(torch.compiler, "set_stance", None)
     if stance is None:
         yield
         return
     with stance("force_eager"):
         yield
+
+
+@contextmanager
+def _compiler_off() -> Iterator[None]:
+    """The compiler is off if it is loaded inside."""
+    before = os.environ.get(_COMPILER_OFF)
+    os.environ[_COMPILER_OFF] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_COMPILER_OFF]
+        else:
+            os.environ[_COMPILER_OFF] = before
+        dynamo = sys.modules.get("torch._dynamo")
+        if dynamo is not None:
+            dynamo.config.disable = before == "1"

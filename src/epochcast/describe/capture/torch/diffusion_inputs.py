@@ -49,6 +49,15 @@ def _floats(*shape: int) -> torch.Tensor:
     return torch.empty((SAMPLES, *shape), device="meta")
 
 
+def _unet(fed: _Fed) -> dict[str, Any]:
+    """Stable Diffusion; XL also takes the pooled states of a prompt, and six sizes of the picture and its crop."""
+    is_xl = fed.config.addition_embed_type == "text_time"
+    pooled = (fed.config.projection_class_embeddings_input_dim or 0) - 6 * (fed.config.addition_time_embed_dim or 0)
+    added = {"added_cond_kwargs": {"text_embeds": _floats(pooled), "time_ids": _floats(6)}} if is_xl else {}
+    rest = {name: value for name, value in fed.fed(fed.config.cross_attention_dim).items() if name != "hidden_states"}
+    return {"sample": _floats(*fed.latent), **rest, **added}
+
+
 def _dit(fed: _Fed) -> dict[str, Any]:
     classes = torch.zeros(SAMPLES, dtype=torch.int64, device="meta")
     return fed.fed(None, class_labels=classes, timestep=classes)
@@ -112,6 +121,7 @@ def _cosmos(fed: _Fed) -> dict[str, Any]:
 
 
 _ARGUMENTS: Mapping[str, Callable[[_Fed], dict[str, Any]]] = {
+    "UNet2DConditionModel": _unet,
     "DiTTransformer2DModel": _dit,
     "PixArtTransformer2DModel": _pixart,
     "SD3Transformer2DModel": _sd3,

@@ -1,8 +1,8 @@
 """One step of a module on `meta`: forward, loss, backward, optimizer, each run by the framework itself.
 
-The update is run twice and recorded once: the first step makes the optimizer's state, the second is what every later
-step looks like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule
-(describe/graph/optimizer.py).
+The update is recorded by itself, so that another optimizer runs nothing else again. It is run twice and recorded once:
+the first step makes the optimizer's state, the second is what every later step looks like. LAMB (torch has none) and
+the update styles `fused` and `loop` are derived by rule (describe/graph/optimizer.py).
 """
 
 import random
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from epochcast.base.garbage import without_collecting
 from epochcast.describe.capture.torch.aten_call import dtype_of
 from epochcast.describe.capture.torch.aten_recorder import Recorder
 from epochcast.describe.capture.torch.cuda_calls import CudaIsHere, eager
@@ -46,7 +47,10 @@ OPTIMIZERS: Mapping[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimi
 
 @dataclass(frozen=True)
 class Captured:
-    """The ops of a step, its inputs, constants and outputs; `notes` say what was assumed or replaced."""
+    """The ops of a step, its inputs, constants and outputs; `notes` say what was assumed or replaced.
+
+    `grads` are the gradients of the parameters by name, `loss_place` is where the loss begins among the ops.
+    """
 
     ops: tuple[Op, ...]
     inputs: tuple[Tensor, ...]
@@ -54,6 +58,15 @@ class Captured:
     outputs: tuple[Tensor, ...]
     notes: tuple[str, ...] = ()
     has_updated: bool = False
+    grads: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    loss_place: int | None = None
+
+    @property
+    def forward(self) -> "Captured":
+        """The forward pass of the step, without loss."""
+        ops = tuple(op for op in self.ops[: self.loss_place] if op.phase is Phase.FORWARD)
+        read = {t.name for op in ops for t in (*op.inputs, *op.weights)}
+        return replace(self, ops=ops, constants=tuple(t for t in self.constants if t.name in read))
 
 
 def parameters_of(module: torch.nn.Module) -> tuple[Parameter, ...]:
@@ -74,10 +87,9 @@ class How:
     values: Values = field(default_factory=Values)
 
 
-def run(
-    module: torch.nn.Module, example: Example, recipe: Recipe, how: How | None = None, *, with_update: bool = True
-) -> Captured:
-    """One step at the recipe's batch, in float32."""
+@without_collecting()
+def run(module: torch.nn.Module, example: Example, recipe: Recipe, how: How | None = None) -> Captured:
+    """One step at the recipe's batch, in float32, without the update; a step of the user's own brings its update."""
     how = how or How()
     module.train()
     for parameter in module.parameters():
@@ -94,6 +106,7 @@ def run(
     inputs = {f"input:{name}" if name in used_names else name: tensor for name, tensor in inputs_at_batch.named(module)}
     storages |= {recorder.storage(t): Storage(name) for name, t in inputs.items()}
     notes: tuple[str, ...] = ()
+    has_updated, loss_place = False, None
     with (
         cuda_kernels(recipe.attention),
         _fixed_random_state(),
@@ -112,15 +125,12 @@ def run(
                     f"the step runs its own optimizers ({', '.join(user_step.optimizers)}), not {recipe.optimizer}",
                 )
         else:
-            finals = _run_module(recorder, module, inputs_at_batch, recipe, how.loss)
+            finals, loss_place = _run_module(recorder, module, inputs_at_batch, recipe, how.loss)
             storages |= {
                 recorder.storage(p.grad): Storage(gradient_name(name), Relation(gradient_of=name))
                 for name, p in module.named_parameters()
                 if p.grad is not None
             }
-            has_updated = False
-        if recipe.mode == "training" and with_update and not has_updated:
-            storages |= _update(recorder, module, recipe)
     ops, named_storages = named_ops(recorder.drafts, storages)
     ops = tuple(op for op in ops if op.phase in _PHASES[recipe.mode]) if how.step is not None else ops
 
@@ -135,6 +145,8 @@ def run(
         tuple(tensor(t) for t in finals),
         (*notes, *recorder.host.notes),
         has_updated,
+        {name: p.grad for name, p in module.named_parameters() if p.grad is not None},
+        loss_place,
     )
 
 
@@ -148,16 +160,16 @@ _PHASES = {
 
 def _run_module(
     recorder: Recorder, module: torch.nn.Module, example: Example, recipe: Recipe, loss: Loss | None
-) -> tuple[torch.Tensor, ...]:
-    """Forward, loss and backward; the outputs."""
+) -> tuple[tuple[torch.Tensor, ...], int]:
+    """Forward, loss and backward; the outputs, and how many ops came before the loss."""
     result = module(*example.args, **example.kwargs)
-    finals = outputs_of(result)
+    finals, loss_place = outputs_of(result), len(recorder.drafts)
     if recipe.mode != "forward":
         target = None
         if recipe.with_loss:
             target = loss_of(result) if loss is None else user_loss(loss, result, example.as_batch)
         _backward(recorder, finals, target)
-    return finals
+    return finals, loss_place
 
 
 def _constants(ops: tuple[Op, ...], named: set[str]) -> tuple[Tensor, ...]:
@@ -192,34 +204,48 @@ def _backward(recorder: Recorder, finals: tuple[torch.Tensor, ...], target: torc
     torch.autograd.backward(roots, seeds)
 
 
-def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict[int, Storage]:
-    """Record the optimizer; returns the storages of its state."""
-    trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
-    key = recipe.optimizer.casefold().replace("-", "_")
-    build = OPTIMIZERS.get(ALIASES.get(key, key))
-    if build is None or recipe.update_style != "foreach" or not trained:
-        return {}
+def recorded_update(
+    module: torch.nn.Module, grads: Mapping[str, torch.Tensor], recipe: Recipe, values: Values
+) -> tuple[Op, ...]:
+    """The optimizer's ops on the parameters that have a gradient; none where the update follows by rule."""
+    parameters = dict(module.named_parameters())
+    trained = [(name, parameters[name]) for name in grads if parameters[name].requires_grad]
+    build = OPTIMIZERS.get(_plain_name(recipe.optimizer))
+    if recipe.mode != "training" or build is None or recipe.update_style != "foreach" or not trained:
+        return ()
+    for name, parameter in parameters.items():
+        parameter.grad = grads.get(name)
+    recorder = Recorder(module, recipe.batch, values)
     recorder.phase, recorder.algorithm = Phase.UPDATE, recipe.optimizer
-    optimizer = build([p for _, p in trained])
-    recorder.is_recording = False
-    optimizer.step()
-    recorder.is_recording = True
-    state = {
-        recorder.storage(value): Storage(f"{key}:{name}", Relation(state_of=name))
-        for name, p in trained
-        for key, value in optimizer.state[p].items()
-        if isinstance(value, torch.Tensor) and value.device.type == "meta"
+    storages = {recorder.storage(p): Storage(name) for name, p in parameters.items()}
+    storages |= {
+        recorder.storage(grad): Storage(gradient_name(name), Relation(gradient_of=name)) for name, grad in grads.items()
     }
-    optimizer.step()
-    return state
+    with recorder:
+        optimizer = build([p for _, p in trained])
+        recorder.is_recording = False
+        optimizer.step()
+        recorder.is_recording = True
+        storages |= {
+            recorder.storage(value): Storage(f"{key}:{name}", Relation(state_of=name))
+            for name, p in trained
+            for key, value in optimizer.state[p].items()
+            if isinstance(value, torch.Tensor) and value.device.type == "meta"
+        }
+        optimizer.step()
+    return named_ops(recorder.drafts, storages)[0]
 
 
 def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
     """The update by rule, where torch's own was not recorded."""
-    key = recipe.optimizer.casefold().replace("-", "_")
-    if recipe.mode != "training" or (ALIASES.get(key, key) in OPTIMIZERS and recipe.update_style == "foreach"):
+    if recipe.mode != "training" or (_plain_name(recipe.optimizer) in OPTIMIZERS and recipe.update_style == "foreach"):
         return ()
     return update(parameters, recipe.optimizer, recipe.update_style, is_apart=recipe.update_in_backward)
+
+
+def _plain_name(optimizer: str) -> str:
+    key = optimizer.casefold().replace("-", "_")
+    return ALIASES.get(key, key)
 
 
 @contextmanager

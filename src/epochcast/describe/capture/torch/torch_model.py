@@ -17,7 +17,15 @@ import torch
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.torch.capture_lock import ALONE
 from epochcast.describe.capture.torch.example_arguments import Example
-from epochcast.describe.capture.torch.meta_steps import Captured, How, Loss, derived_update, parameters_of, run
+from epochcast.describe.capture.torch.meta_steps import (
+    Captured,
+    How,
+    Loss,
+    derived_update,
+    parameters_of,
+    recorded_update,
+    run,
+)
 from epochcast.describe.capture.torch.module_lora import with_lora
 from epochcast.describe.capture.torch.peft_adapters import with_adapter
 from epochcast.describe.capture.torch.small_values import Values
@@ -35,7 +43,7 @@ from epochcast.describe.graph.adapters import LABELS, LORA
 from epochcast.describe.graph.half_precision import stored_as
 from epochcast.describe.graph.op import Graph, Op, Parameter, Phase
 from epochcast.describe.graph.op_kinds import OptimizerUpdate, View
-from epochcast.describe.graph.quantised_base import NOT_QUANTISED, OF_BITS, with_packed
+from epochcast.describe.graph.quantised_base import OF_BITS, with_packed
 from epochcast.describe.graph.rebatch import Template
 from epochcast.describe.graph.recipe import OFFLOADS, Recipe
 from epochcast.describe.graph.tensor import DType, grad
@@ -43,13 +51,15 @@ from epochcast.describe.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.describe.graph.training import as_recipe_keeps, as_recipe_stores
 from epochcast.errors import BadInput, EpochcastError
 
-_FORWARD = Recipe(1, mode="forward")
+_FORWARD, _TRAINING = Recipe(1, mode="forward"), Recipe(1)
 # Equal ops in one module that make a loop; no layer that is written out has as many.
 _LEAST_LOOP = 48
 
 
 class Pair(NamedTuple):
-    """A step at the two sizes; `half` is what the module ran in, where that was not its own format."""
+    """A step at the two sizes, without an update that is not its own; `half` is what the module ran in, where that was
+    not its own format.
+    """
 
     small: Captured
     large: Captured
@@ -94,7 +104,7 @@ class TorchModel:
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
-        small, large = self._captured(_FORWARD)[:2]
+        small, large = (captured.forward for captured in self._forward_pair()[:2])
         template = Template.learn(_with_ends(small), SMALL_BATCH, _with_ends(large), LARGE_BATCH)
         *ops, ends = template.ops(batch)
         return Graph(
@@ -111,6 +121,13 @@ class TorchModel:
         key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
         return trace.under(recipe)
+
+    def _forward_pair(self) -> Pair:
+        """Captures with the forward pass: a training step is asked for next, so it is captured at once."""
+        try:
+            return self._captured(_TRAINING)
+        except EpochcastError:
+            return self._captured(_FORWARD)
 
     @property
     def stored(self) -> str | None:
@@ -149,10 +166,11 @@ class TorchModel:
         if half == WIDE:
             parameters = tuple(replace(p, tensor=replace(p.tensor, dtype=DType.FLOAT32)) for p in parameters)
         update = () if small.has_updated else derived_update(parameters, recipe)
+        recorded = () if small.has_updated else self._update(small, recipe, half)
         tail = (*self._unscaled(recipe, parameters), *update)
         if half not in (None, WIDE) and not recipe.precision_rules.is_autocast:
             tail = tuple(stored_as(tail, recipe.precision_rules.weights.parameters))
-        joined = [_joined(c.ops, tail) for c in (small, large)]
+        joined = [_joined((*c.ops, *recorded), tail) for c in (small, large)]
         frozen = {parameter.name for parameter in parameters if not parameter.trainable}
         packed = {name: bits for name, bits in self.packed if name in frozen}
         if packed:
@@ -174,16 +192,13 @@ class TorchModel:
         return Trace(self.name, recipe, template, parameters, sample, *about)
 
     def _captured(self, recipe: Recipe) -> Pair:
-        """The step at the two sizes, in the half that it is stored in if it runs in that, else in float32; the update
-        does not grow and is recorded once.
-        """
+        """The step at the two sizes, in the half that it is stored in if it runs in that, else in float32."""
         half = half_of(recipe.precision_rules) if self.stored is None else WIDE if recipe.widens_rest else None
-        key = replace(recipe, batch=1, accumulate=1, checkpointing=False, quantize=NOT_QUANTISED, uneven=0.0)
-        single = replace(key, precision="fp32")
+        single = _as_run(recipe)
         if half is None:
             return self._pairs.get(single, lambda: self._capture(single))
         try:
-            return self._pairs.get(replace(key, precision=half), lambda: self._capture(single, half))
+            return self._pairs.get(replace(single, precision=half), lambda: self._capture(single, half))
         except EpochcastError as problem:
             pair = self._pairs.get(single, lambda: self._capture(single))
             return pair._replace(
@@ -192,15 +207,22 @@ class TorchModel:
 
     def _capture(self, recipe: Recipe, half: str | None = None) -> Pair:
         how = How(self.loss, self.step, self.passed, self.values)
-        with ALONE, self.around(), self._frozen(recipe.freeze), stored_as_half(self.module, half, self.values):
+        with self._prepared(recipe, half):
             self.values.rates.clear()
             example = example_in(self.example, half, self.values)
-            small = run(self.module, example, recipe.at(SMALL_BATCH), how)
-            large = run(self.module, example, recipe.at(LARGE_BATCH), how, with_update=False)
-        if not small.has_updated:
-            updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
-            large = replace(large, ops=(*large.ops, *updates))
+            small, large = (run(self.module, example, recipe.at(n), how) for n in (SMALL_BATCH, LARGE_BATCH))
         return Pair(small, large, half)
+
+    def _update(self, captured: Captured, recipe: Recipe, half: str | None) -> tuple[Op, ...]:
+        """The update, which does not grow with the batch."""
+        with self._prepared(recipe, half):
+            return recorded_update(self.module, captured.grads, recipe, self.values)
+
+    @contextmanager
+    def _prepared(self, recipe: Recipe, half: str | None) -> Iterator[None]:
+        """The module in the format it runs in, the rest of the process kept away."""
+        with ALONE, self.around(), self._frozen(recipe.freeze), stored_as_half(self.module, half, self.values):
+            yield
 
     def _unscaled(self, recipe: Recipe, parameters: tuple[Parameter, ...]) -> Iterator[Op]:
         gradients = tuple(grad(p.tensor) for p in parameters if p.trainable)
@@ -220,6 +242,18 @@ class TorchModel:
         finally:
             for name, parameter in self.module.named_parameters():
                 parameter.requires_grad_(before[name])
+
+
+def _as_run(recipe: Recipe) -> Recipe:
+    """What of a recipe changes the ops that the module runs."""
+    return Recipe(
+        1,
+        mode=recipe.mode,
+        freeze=recipe.freeze,
+        attention=recipe.attention,
+        channels_last=recipe.channels_last,
+        with_loss=recipe.with_loss,
+    )
 
 
 def _joined(ops: tuple[Op, ...], tail: tuple[Op, ...]) -> tuple[Op, ...]:

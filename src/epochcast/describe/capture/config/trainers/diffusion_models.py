@@ -9,6 +9,8 @@ from typing import Any
 
 from epochcast.describe.capture.config.key_table import stated
 from epochcast.describe.capture.config.setting import Reader
+from epochcast.describe.capture.diffusers_models import diffusers_name
+from epochcast.describe.capture.model_reference import DIFFUSERS
 
 PIXELS = 8
 """Of a side, per position of a latent."""
@@ -40,27 +42,6 @@ _UNET_IDS = (
     *("runwayml/stable-diffusion-v1-5", "CompVis/stable-diffusion-v1-4", "stabilityai/stable-diffusion-2"),
     *("sd15_unet", "sd21_unet", "sdxl_unet", "sdxl", "sd1.5"),
 )
-# Ids of the Hub, in small letters, and the networks that diffusers has for them.
-_TRANSFORMERS: Mapping[str, str] = {
-    "black-forest-labs/flux.1-dev": "flux1-dev",
-    "black-forest-labs/flux.1-schnell": "flux1-schnell",
-    "stabilityai/stable-diffusion-3-medium-diffusers": "sd3-medium",
-    "stabilityai/stable-diffusion-3-medium": "sd3-medium",
-    "stabilityai/stable-diffusion-3.5-medium": "sd3.5-medium",
-    "stabilityai/stable-diffusion-3.5-large": "sd3.5-large",
-    "pixart-alpha/pixart-xl-2-1024-ms": "pixart-alpha",
-    "pixart-alpha/pixart-sigma-xl-2-1024-ms": "pixart-sigma",
-    "terminusresearch/pixart-900m-1024-ft-v0.6": "pixart-900m",
-    "fal/auraflow": "auraflow",
-    "fal/auraflow-v0.3": "auraflow",
-    "efficient-large-model/sana_1600m_1024px_diffusers": "sana-1.6b",
-    "wan-ai/wan2.1-t2v-1.3b-diffusers": "wan2.1-1.3b",
-    "wan-ai/wan2.1-t2v-14b-diffusers": "wan2.1-14b",
-    "thudm/cogvideox-2b": "cogvideox-2b",
-    "thudm/cogvideox-5b": "cogvideox-5b",
-    "lightricks/ltx-video": "ltx-video",
-    "nvidia/cosmos-predict2-2b-text2image": "cosmos-predict2-2b",
-}
 _WEIGHTS = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
 # Beginnings and parts of file names under which versions of a family go round.
 _OF_SDXL = ("xl", "pony", "illustrious", "noobai", "animagine")
@@ -73,8 +54,8 @@ def diffusion_model(written: str, family: str) -> tuple[str, str]:
     """The model that is meant, and what to tell of it: weights in a file have the sizes of their family's model."""
     is_file = written.casefold().endswith(_WEIGHTS) or not written
     if not is_file:
-        network = _TRANSFORMERS.get(written.casefold())
-        return (f"diffusers:{network}" if network else written), ""
+        network = diffusers_name(written)
+        return (f"{DIFFUSERS}:{network}" if network else written), ""
     name = PurePosixPath(written.replace("\\", "/")).name
     if not family and any(part in name.casefold() for part in _OF_SDXL):
         family = "sdxl"
