@@ -1,0 +1,48 @@
+"""Sliding windows of Hugging Face's models, by the kernels that run them.
+
+Layers with a window (`sliding_window`, `layer_types`) say it to their attention function. FlashAttention takes the
+window as it is, and no mask is made; PyTorch's own fused attention has none, and transformers makes a mask from a text
+as long as the window on (masking_utils.py). What a configuration leaves to eager attention (Gemma 2's capped scores,
+gpt-oss' sinks) writes its scores, whatever a mask hides.
+"""
+
+from typing import Any
+
+from epochcast.describe.capture.torch.fused_kernels import has_window_kernel, windowed
+
+WINDOWS = "fused_attention_with_window"
+_SDPA = "sdpa"
+
+
+def say_windows(module: Any) -> None:
+    """The parts of a module that have windows and PyTorch's fused attention say their windows to it."""
+    from transformers import modeling_utils
+
+    try:
+        from transformers.masking_utils import AttentionMaskInterface
+    except ImportError:  # before 4.53 every model made its own masks
+        return
+    configs = {id(part.config): part.config for part in module.modules() if hasattr(part, "config")}
+    with_window = [
+        config
+        for config in configs.values()
+        if getattr(config, "_attn_implementation", None) == _SDPA and getattr(config, "sliding_window", None)
+    ]
+    if with_window:
+        modeling_utils.ALL_ATTENTION_FUNCTIONS.register(WINDOWS, _attention)
+        AttentionMaskInterface.register(WINDOWS, _mask)
+    for config in with_window:
+        config._attn_implementation_internal = WINDOWS
+
+
+def _attention(module: Any, *operands: Any, sliding_window: int | None = None, **options: Any) -> Any:
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    with windowed(sliding_window or 0):
+        return sdpa_attention_forward(module, *operands, **options)
+
+
+def _mask(*arguments: Any, **options: Any) -> Any:
+    from transformers.masking_utils import sdpa_mask
+
+    return None if has_window_kernel() else sdpa_mask(*arguments, **options)
