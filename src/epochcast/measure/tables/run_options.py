@@ -19,7 +19,7 @@ from typing import Any
 from epochcast.describe.graph.compilers import EAGER, find_compiler
 from epochcast.describe.graph.recipe import HALF, OPERATORS, SELECTIVE
 from epochcast.measure.tables.cells import Row, text
-from epochcast.measure.tables.row_names import compiles, is_trainer, listed, row_names
+from epochcast.measure.tables.row_names import compiles, is_trainer, listed, row_names, source_layout
 from epochcast.measure.tables.run_layout import tensor_ranks
 from epochcast.predict.cost.hosts import hooks
 
@@ -71,9 +71,11 @@ def _usual_emptied_steps(row: Row) -> int | None:
 
 
 def _is_sequence_parallel(row: Row) -> bool:
-    """As the note says; else whether the trainer does so beside tensor parallel ranks."""
+    """As the note says; else whether the trainer or the source's script does so beside tensor parallel ranks."""
+    words = text(row, "framework")
     is_noted = "sequence parallel" in text(row, "note").casefold()
-    return is_noted or is_trainer("sequence_parallel", text(row, "framework"))
+    is_of_source = bool(source_layout(text(row, "source"), words).get("sequence_parallel"))
+    return is_noted or is_of_source or is_trainer("sequence_parallel", words)
 
 
 def run_compiler(row: Row, framework: str) -> str:
