@@ -108,7 +108,7 @@ def megatron_bytes(run: MeasuredRun, row: Mapping[str, Any]) -> float:
         tensor=int(row["tp"]),
         pipeline=int(row["pp"]),
         data=int(row.get("dp") or 1),
-        is_distributed="zero1" in run.strategy.split(","),
+        is_distributed="zero1" in (run.strategy or "").split(","),
         is_sequence_parallel=run.job.sequence_parallel,
     )
     return layout.state_bytes + layout.activation_bytes

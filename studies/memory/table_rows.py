@@ -109,7 +109,7 @@ def megatron_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
     yield ""
     yield "Megatron-Bridge publishes layouts and throughput, and no memory. What it reports is an estimate by formulas"
     yield "(`theoretical_memory_utils.py`, those of Megatron-LM): weights and optimizer state by rank, activations by"
-    yield "Korthikanti et al. 2022. Asked of the decoders above whose rows have degrees and do not recompute whole blocks."
+    yield "Korthikanti et al. 2022. Asked of the decoders above whose rows have degrees and recompute no whole blocks."
     yield ""
     yield "| source | number | rows | Megatron: mean | median | bias | ours: mean | median | bias |"
     yield "|---|---|---|---|---|---|---|---|---|"

@@ -7,8 +7,18 @@ import pytest
 from studies.memory.megatron import MegatronLayout
 
 TINY = MegatronLayout(
-    **{"layers": 4, "hidden": 8, "heads": 2, "vocab": 100, "kv_heads": 1, "ffn": 16, "length": 32, "micro_batch": 3},
-    **{"is_gated": True, "has_layer_norms": False, "is_tied": False, "micro_batches": 2},
+    layers=4,
+    hidden=8,
+    heads=2,
+    vocab=100,
+    kv_heads=1,
+    ffn=16,
+    is_gated=True,
+    has_layer_norms=False,
+    is_tied=False,
+    length=32,
+    micro_batch=3,
+    micro_batches=2,
 )
 LAYER = 2 * 8 * 8 * 1.5 + 2 * 8 * (16 * 1.5 + 1)
 VALUES = 32 * 3 * 8

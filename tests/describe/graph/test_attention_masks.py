@@ -35,8 +35,8 @@ def test_flash_and_eager_attention_have_no_such_mask() -> None:
 
 def windowed(attention: str, *, window: int = 8, is_padded: bool = False) -> Trace:
     """Two layers over 32 tokens, the first with a window: 3 samples, 4 heads of 4 with 2 keys and values."""
-    sizes = {"layers": 2, "width": 16, "heads": 4, "kv_heads": 2, "ffn": 32, "vocabulary": 100}
-    graph = partial(decoder, input_shape=(32,), name="tiny", **sizes, window=window, global_every=2)
+    tiny = partial(decoder, name="tiny", layers=2, width=16, heads=4, kv_heads=2, ffn=32, vocabulary=100)
+    graph = partial(tiny, input_shape=(32,), window=window, global_every=2)
     return trace_from(graph, Recipe(3, "sgd", "bf16", attention=attention, padding_mask=is_padded))
 
 

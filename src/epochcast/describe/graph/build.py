@@ -214,12 +214,10 @@ class Builder:
         lead = a.shape[:-2] if len(a.shape) >= len(b.shape) else b.shape[:-2]
         return self.op(Matmul(transpose_a, transpose_b), [a, b], [(*lead, rows, columns)], name=name or "matmul")[0]
 
-    def attention(
-        self, q: Tensor, k: Tensor, v: Tensor, *, window: int = 0, name: str | None = None, **options: bool
-    ) -> Tensor:
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, *, name: str | None = None, **options: bool) -> Tensor:
         """Fused attention over (N, H, L, D) operands; `options` are the kind's: causal, dropout, padded."""
         shape = (*q.shape[:-1], v.shape[-1])
-        return self.op(Attention(window=window, **options), [q, k, v], [shape], name=name or "attention")[0]
+        return self.op(Attention(**options), [q, k, v], [shape], name=name or "attention")[0]
 
     def recurrent(
         self,

@@ -37,7 +37,7 @@ from epochcast.describe.capture.zoo.handwritten import handwritten_layer, handwr
 from epochcast.describe.capture.zoo.moe import Mixture, mixture_layer
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
-from epochcast.describe.graph.op_kinds import Elementwise
+from epochcast.describe.graph.op_kinds import Attention, Elementwise
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput, UnknownName
 
@@ -248,7 +248,8 @@ def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, 
         q, k, v = (split_heads(b, part, count) for part, count in zip(parts, counts, strict=True))
         if turns:
             q, k = (b.op(Elementwise("rotary"), [t, *turns], [t.shape], name="rotary")[0] for t in (q, k))
-        y = b.attention(q, k, v, causal=True, dropout=sizes.style == "gpt", window=window)
+        kind = Attention(causal=True, window=window, dropout=sizes.style == "gpt")
+        y = b.op(kind, [q, k, v], [q.shape], name="attention")[0]
         y = b.linear(join_heads(b, y), sizes.hidden, bias=sizes.has_biases, name="out")
         return b.dropout(y) if sizes.has_biases else y
 
