@@ -375,6 +375,10 @@ def test_a_note_says_that_attention_is_fused_and_a_script_that_activations_are_c
     assert (fused.attention, written.attention) == ("flash", "eager")
     of_script = run(**cells, **layout, framework="megatron", source="flagperf").job
     assert (of_script.sequence_parallel, fused.sequence_parallel) == (True, False)
+    words = "fix_hp recompute=True,(theoryflops=495T)"
+    of_script = run(**cells, **layout, framework="megatron", source="flagperf", note=words).job
+    of_others = run(**cells, **layout, framework="megatron", note=words).job
+    assert (of_script.checkpointing, of_others.checkpointing) == ("selective", True)
 
 
 def test_a_zoo_model_stays_itself_beside_its_sizes() -> None:

@@ -22,23 +22,22 @@ def say_windows(module: Any) -> None:
         from transformers.masking_utils import AttentionMaskInterface
     except ImportError:  # before 4.53 every model made its own masks
         return
-    configs = {id(part.config): part.config for part in module.modules() if hasattr(part, "config")}
-    with_window = [
-        config
-        for config in configs.values()
-        if getattr(config, "_attn_implementation", None) == _SDPA and getattr(config, "sliding_window", None)
-    ]
-    if with_window:
-        modeling_utils.ALL_ATTENTION_FUNCTIONS.register(WINDOWS, _attention)
-        AttentionMaskInterface.register(WINDOWS, _mask)
-    for config in with_window:
-        config._attn_implementation_internal = WINDOWS
+    modeling_utils.ALL_ATTENTION_FUNCTIONS.register(WINDOWS, _attention)
+    AttentionMaskInterface.register(WINDOWS, _mask)
+    for part in module.modules():
+        config = getattr(part, "config", None)
+        if getattr(config, "_attn_implementation", None) == _SDPA and getattr(config, "sliding_window", None):
+            config._attn_implementation_internal = WINDOWS
 
 
 def _attention(module: Any, *operands: Any, sliding_window: int | None = None, **options: Any) -> Any:
+    """A window is of the tokens up to a query's own; without causality as many behind it, too."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    with windowed(sliding_window or 0):
+    said = options.get("is_causal")
+    is_causal = getattr(module, "is_causal", True) if said is None else said
+    window = sliding_window or 0
+    with windowed(window if is_causal or not window else 2 * window - 1):
         return sdpa_attention_forward(module, *operands, **options)
 
 

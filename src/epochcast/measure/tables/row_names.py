@@ -73,7 +73,7 @@ def _held_optimizer(key: str) -> str | None:
 
 def source_layout(source: str, framework: str) -> Mapping[str, Any]:
     """What the scripts of a source ask of a trainer that its rows do not name; empty where nothing is known."""
-    entry: Mapping[str, Any] = row_names()["source_layout"].get(source, {}).get(_key(framework), {})
+    entry: Mapping[str, Any] = row_names()["source_layout"].get(_key(f"{source} {framework}"), {})
     return entry
 
 
