@@ -6,8 +6,7 @@
 Llama 3.1 8B, FSDP2, AdamW; `max_memory_reserved`, the most of all GPUs. Selective checkpointing is that of operators,
 as models/llama3/train_configs/llama3_8b.toml asks for it. Until April 2025 (pull request 1033) it compiled the blocks
 and left the loss eager, whose scores in float32 are then the peak. Not asked: layouts that shard copies of a split
-model (FSDP with tensor, pipeline or context parallel ranks), for which there is no strategy here. Megatron-Bridge
-publishes layouts and throughput, and no memory.
+model (FSDP with tensor, pipeline or context parallel ranks), for which there is no strategy here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -89,7 +88,7 @@ def section(layouts: Sequence[Layout] = LAYOUTS) -> Iterator[str]:
     yield "## torchtitan's published layouts, reserved"
     yield ""
     yield "Llama 3.1 8B, FSDP2, peaks of `benchmarks/` in torchtitan's repository. Its layouts that shard copies of a"
-    yield "split model are not asked: no strategy here is one. Megatron-Bridge publishes throughput and no memory."
+    yield "split model are not asked: no strategy here is one."
     yield ""
     yield "| device | GPUs | batch | length | recomputed | compiler | precision | published | ours | error | inside |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"

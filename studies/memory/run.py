@@ -15,7 +15,7 @@ from studies.memory.brackets import Bracket, thesis, timm
 from studies.memory.detectors import detector_peaks, section
 from studies.memory.page import Results, page
 from studies.memory.schedtune import ape, schedtune
-from studies.memory.table_rows import ScoredRow, scored_rows, scores_of, wrong_fraction
+from studies.memory.table_rows import ScoredRow, megatron_lines, scored_rows, scores_of, wrong_fraction
 from studies.memory.truth import CHECKED_OPTIMIZERS, PROFILED, TRACKED, Check, profiled, tracked
 from training.files import data_folder
 
@@ -95,6 +95,7 @@ def main() -> int:
     counted, followed = truth()
     sections = [
         *published.section(),
+        *megatron_lines(rows),
         *section(*detector_peaks()),
         *finetuning.section(*finetuning.tuned(data_folder())),
     ]

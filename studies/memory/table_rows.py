@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epochcast.measure.evaluate.scores import MemoryScores, memory_scores
 from epochcast.measure.tables.run_memory import UNSTATED
 from epochcast.predict.memory.memory_spreads import ALONE
 from epochcast.predict.memory.verdict import DOES_NOT_FIT, FITS, TIGHT
+from studies.memory.megatron import megatron_bytes
 from training.memory_spreads import forecast_table, is_clear
 
 TABLES = ("user_runs", "runs_2026", "runs_more", "llm_runs", "failed_2026", "llm_failed")
@@ -38,6 +40,7 @@ class ScoredRow:
     mid_bytes: float
     high_bytes: float
     accelerate_bytes: float
+    megatron_bytes: float
     verdict: str
     ran_out: bool
     is_clear: bool
@@ -49,7 +52,7 @@ def scored_rows(most: int, tables: Iterable[str] = TABLES) -> list[ScoredRow]:
 
 
 def _of_table(table: str, most: int) -> Iterator[ScoredRow]:
-    for run, _, memory in forecast_table(table, most):
+    for run, row, memory in forecast_table(table, most):
         stated, job = run.memory, run.job
         assert stated is not None and memory.verdict is not None
         method = "4-bit LoRA" if job.four_bit else "LoRA" if job.lora else "all weights"
@@ -64,6 +67,7 @@ def _of_table(table: str, most: int) -> Iterator[ScoredRow]:
             stated.peak_bytes or float("nan"),
             *(peak.low, peak.mid, peak.high),
             MODEL_TIMES * memory.breakdown.get("parameters", 0) if where == ALONE else float("nan"),
+            megatron_bytes(run, row),
             memory.verdict,
             stated.ran_out,
             is_clear(run),
@@ -97,6 +101,36 @@ def verdict_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
     if rest:
         yield ""
         yield f"All right: {', '.join(rest)}."
+
+
+def megatron_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
+    """Megatron's own estimate beside ours, by source, of layouts that it has formulas for."""
+    yield "## Megatron's own estimate, beside ours"
+    yield ""
+    yield "Megatron-Bridge publishes layouts and throughput, and no memory. What it reports is an estimate by formulas"
+    yield "(`theoretical_memory_utils.py`, those of Megatron-LM): weights and optimizer state by rank, activations by"
+    yield "Korthikanti et al. 2022. Asked of the decoders above whose rows have degrees and recompute no whole blocks."
+    yield ""
+    yield "| source | number | rows | Megatron: mean | median | bias | ours: mean | median | bias |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    groups: dict[tuple[str, str], list[ScoredRow]] = {}
+    for row in rows:
+        if not row.ran_out and not np.isnan(row.megatron_bytes):
+            groups.setdefault((row.source, row.number), []).append(row)
+    for key in sorted(groups):
+        measured = np.array([row.measured_bytes for row in groups[key]])
+        both = (np.array([getattr(row, name) for row in groups[key]]) for name in ("megatron_bytes", "mid_bytes"))
+        cells = [cell for estimate in both for cell in _error_cells(estimate / measured - 1)]
+        yield f"| {' | '.join(key)} | {len(measured)} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _error_cells(errors: NDArray[np.float64]) -> Iterator[str]:
+    """Mean and median of their size, and their mean."""
+    absolute = np.abs(errors)
+    yield f"{absolute.mean():.0%}"
+    yield f"{np.median(absolute):.0%}"
+    yield f"{errors.mean():+.0%}"
 
 
 def _wrong(rows: Sequence[ScoredRow], source: str) -> float:

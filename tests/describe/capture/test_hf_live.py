@@ -19,6 +19,7 @@ from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.op import Phase
 from epochcast.describe.graph.op_kinds import Attention
 from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.tensor import DType
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 
@@ -72,6 +73,30 @@ def test_a_mask_is_taken_as_it_is_and_skipped_where_it_hides_nothing(name: str) 
     assert masks(padded) == 2
     assert masks(whole) == (2 if name == "mistral" else 0)  # a sliding window is a mask
     assert not any("assumed" in note for note in (*whole.notes, *padded.notes))
+
+
+@pytest.mark.parametrize(
+    ("attention", "windows", "inputs"), [("flash", [8, 8, 0], 3), ("sdpa", [8, 8, 0], 4), ("eager", [], 0)]
+)
+def test_windows_are_those_of_the_configuration(attention: str, windows: list[int], inputs: int) -> None:
+    """Two of three layers look at 8 of 16 tokens: PyTorch's own attention reads a mask, FlashAttention skips."""
+    layers = ["sliding_attention", "sliding_attention", "full_attention"]
+    config = transformers.Gemma3TextConfig(
+        **{**SIZES, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=16, sliding_window=8, layer_types=layers
+    )
+    trace = find_model(config, (16,)).trace(Recipe(4, attention=attention))
+    fused = [op for op in trace.ops if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD]
+    assert [op.kind.window for op in fused] == windows
+    assert [len(op.inputs) for op in fused] == [inputs, inputs, 3][: len(fused)]
+    heads = {op.inputs[1].shape[1] for op in fused[:2]}
+    assert heads == {"flash": {2}, "sdpa": {4}, "eager": set()}[attention]
+
+
+def test_a_boolean_mask_is_a_bias_of_every_layer_in_the_format_of_its_queries() -> None:
+    trace = find_model(live("mistral"), (16,)).trace(Recipe(4, precision="amp_bf16"))
+    biases = [op.inputs[3] for op in trace.ops if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD]
+    assert [(t.shape, t.dtype) for t in biases] == [((4, 1, 16, 16), DType.BFLOAT16)] * 2
+    assert len({t.name for t in biases}) == 2
 
 
 def test_encoder_and_decoder_have_inputs_of_their_own() -> None:

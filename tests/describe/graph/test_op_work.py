@@ -150,6 +150,15 @@ def test_attention_is_two_products_forward_and_five_backward() -> None:
     assert backward(Attention(), [MIXED, Q, K, V, MIXED], [Q, K, V]).work.flops == 5 * 4_620
 
 
+def test_a_window_is_skipped_unless_a_mask_hides_the_other_keys() -> None:
+    """3 of 7 keys: 3 · 2·2·3·5·11 flops a product; a kernel that reads a mask multiplies all."""
+    windowed, mask = Attention(window=3), tensor(2, 1, 5, 7)
+    assert made(windowed, [Q, K, V], [MIXED]).work.flops == 2 * 1_980
+    assert backward(windowed, [MIXED, Q, K, V, MIXED], [Q, K, V]).work.flops == 5 * 1_980
+    assert made(windowed, [Q, K, V, mask], [MIXED]).work.flops == 2 * 4_620
+    assert backward(windowed, [MIXED, Q, K, V, MIXED, mask], [Q, K, V]).work.flops == 5 * 4_620
+
+
 def test_fused_attention_keeps_its_scores_off_memory() -> None:
     op = made(Attention(), [Q, K, V], [MIXED])
     assert op.work.read_bytes + op.work.written_bytes == 4 * 2 * 3 * 11 * (5 + 7 + 7 + 5)

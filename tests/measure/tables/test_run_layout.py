@@ -96,6 +96,14 @@ def test_megatrons_distributed_optimizer_shards_its_state() -> None:
     assert getattr(layout("", **cells, optimizer="adam (distributed)", zero=0), "strategy", "") == "dp8"
 
 
+def test_the_scripts_of_a_source_say_what_its_rows_do_not() -> None:
+    """FlagPerf's ask Megatron for its distributed optimizer."""
+    cells = {"gpus": 8, "dp": 4, "tp": 2, "global_batch": 8.0, "framework": "megatron"}
+    assert getattr(layout("", **cells, source="flagperf"), "strategy", "") == "dp4,tp2,zero1"
+    assert getattr(layout("", **cells, source="flagperf", zero=0), "strategy", "") == "dp4,tp2"
+    assert getattr(layout("", **cells, source="megatron_lm"), "strategy", "") == "dp4,tp2"
+
+
 def test_nemo_exchanges_tensor_parallel_pieces_beside_products() -> None:
     cells = {"gpus": 8, "dp": 2, "tp": 4, "zero": 1, "global_batch": 8.0}
     assert getattr(layout("", **cells, framework="nemo megatron"), "strategy", "") == "dp2,tp4,overlap,zero1"

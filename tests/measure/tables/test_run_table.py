@@ -366,6 +366,21 @@ def test_a_language_model_is_built_from_its_columns() -> None:
     assert asked.job.checkpointing
 
 
+def test_a_note_says_that_attention_is_fused_and_a_script_that_activations_are_cut() -> None:
+    """Paddle wrote its scores before version 2, unless its own flag says otherwise."""
+    cells = {**SIZES, "model": "llama-1B", "device": "H100", "gpus": 8, "sequence_length": 4096, "precision": "bf16"}
+    layout = {"dp": 4, "tp": 2, "micro_batch": 2, "batch_per_gpu": 2, "global_batch": 64}
+    fused = run(**cells, **layout, framework="paddle", note="flash_attention=True, recompute=False").job
+    written = run(**cells, **layout, framework="paddle", note="flash_attention=False").job
+    assert (fused.attention, written.attention) == ("flash", "eager")
+    of_script = run(**cells, **layout, framework="megatron", source="flagperf").job
+    assert (of_script.sequence_parallel, fused.sequence_parallel) == (True, False)
+    words = "fix_hp recompute=True,(theoryflops=495T)"
+    of_script = run(**cells, **layout, framework="megatron", source="flagperf", note=words).job
+    of_others = run(**cells, **layout, framework="megatron", note=words).job
+    assert (of_script.checkpointing, of_others.checkpointing) == ("selective", True)
+
+
 def test_a_zoo_model_stays_itself_beside_its_sizes() -> None:
     assert run(**SIZES, model="gpt2").reference == "gpt2"
 

@@ -84,3 +84,39 @@ def test_the_bias_of_t5_goes_into_fused_attention() -> None:
     assert {op.inputs[3].shape for op in fused} == {(1, 8, 16, 16)}
     answer = forecast_job(Job("t5_small", batch=2, precision="amp"), place(find_device("A100")), step_only=True)
     assert answer.attention == "memory-efficient"
+
+
+@pytest.mark.parametrize(
+    ("attention", "shown"),
+    [
+        ("flash", "flash attention, window 1,024 in 5 of 6 layers"),
+        ("auto", "flash attention, window 1,024 in 5 of 6 layers"),
+        ("eager", "eager attention"),
+    ],
+)
+def test_the_header_says_which_layers_have_a_window(attention: str, shown: str) -> None:
+    model = "decoder:layers=6,hidden=64,heads=4,vocab=100,window=1024,global_every=6"
+    windowed = Job(model, batch=1, input_shape=(2048,), precision="amp", attention=attention)
+    answer = forecast_job(windowed, place(find_device("A100")), step_only=True)
+    assert shown in _title(answer)
+    assert ("window" in _title(answer)) == (attention != "eager")
+
+
+def test_a_window_that_is_a_mask_is_said_and_flash_attention_gains_by_it() -> None:
+    """Mistral 7B v0.1 looks at 4,096 tokens."""
+    masked, skipped, short = (
+        forecast_job(
+            Job("mistral_7b", batch=1, input_shape=(tokens,), precision="bf16", attention=attention),
+            place(find_device("H100")),
+        )
+        for tokens, attention in ((8192, "auto"), (8192, "flash"), (4096, "auto"))
+    )
+    assert "memory-efficient attention, window 4,096 by a mask in 32 of 32 layers" in _title(masked)
+    assert [any("as a mask" in note for note in each.warnings) for each in (masked, skipped, short)] == [
+        True,
+        False,
+        False,
+    ]
+    assert short.attention_window == ""
+    assert skipped.step_seconds.mid < masked.step_seconds.mid
+    assert skipped.allocated_bytes < masked.allocated_bytes

@@ -17,6 +17,7 @@ from epochcast.base.documents import parse_json, read_text
 from epochcast.describe.capture.capture_cache import CachedModel, about
 from epochcast.describe.capture.hf_inputs import Fed, inputs_of, is_answering, without_unknown
 from epochcast.describe.capture.hf_tasks import network_class, task_of, task_of_classes
+from epochcast.describe.capture.hf_windows import say_windows
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import CONFIG, ModelReference
 from epochcast.describe.capture.sample_contents import PLAIN, SampleContents
@@ -161,6 +162,7 @@ def _from_config(
     label = workload.name or type(config).__name__
     values = Values()
     module = constructed(lambda: auto.from_config(config, trust_remote_code=False), label, values)
+    say_windows(module)
     example, fed = _fed(config, task, module, input_shape, workload, contents, values)
     if fed.images is not None:
         as_one_batch(module, fed.images)
@@ -202,6 +204,7 @@ def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] |
     example, fed = _fed(config, task, inner, input_shape, workload, PLAIN, options.get("values"))
     options = {"around": _quiet, **options}
     model = from_workload(replace(workload, model=module, inputs=example), workload.name, None, **options)
+    say_windows(model.module)
     packed = model.packed or _packed(model.module, config)
     notes = (*model.notes, *fed.notes)
     return replace(model, units_per_sample=fed.length, notes=notes, packed=packed, contents=fed.contents)

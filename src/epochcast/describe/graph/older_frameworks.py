@@ -32,12 +32,9 @@ def eager_attention(
 def _eager(op: Op, with_dropout: bool, fuses_softmax: bool) -> Iterator[Op]:
     kind = op.kind
     assert isinstance(kind, Attention)
+    copies, op = with_own_keys(op)
+    yield from copies
     q, k, v = op.inputs[:3]
-    if k.shape[-3] != q.shape[-3]:  # grouped queries: every head gets its own copy of the keys and values
-        repeated = [replace(t, shape=(*q.shape[:-2], *t.shape[-2:]), name=f"{op.name}.repeat.{t.name}") for t in (k, v)]
-        for source, copy in zip((k, v), repeated, strict=True):
-            yield replace(op, name=copy.name, kind=Copy("repeat"), inputs=(source,), outputs=(copy,))
-        k, v = repeated
     scores = Tensor((*q.shape[:-1], k.shape[-2]), q.dtype, f"{op.name}.scores")
 
     def scores_after(step: str) -> Tensor:
@@ -61,6 +58,19 @@ def _eager(op: Op, with_dropout: bool, fuses_softmax: bool) -> Iterator[Op]:
         yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, mask))
         weights = dropped
     yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
+
+
+def with_own_keys(op: Op) -> tuple[tuple[Op, ...], Op]:
+    """Attention whose every head reads its own keys and values, behind the copies of grouped ones."""
+    q, k, v, *more = op.inputs
+    if k.shape[-3] == q.shape[-3]:
+        return (), op
+    repeated = [replace(t, shape=(*q.shape[:-2], *t.shape[-2:]), name=f"{op.name}.repeat.{t.name}") for t in (k, v)]
+    copies = tuple(
+        replace(op, name=copy.name, kind=Copy("repeat"), inputs=(source,), outputs=(copy,), weights=())
+        for source, copy in zip((k, v), repeated, strict=True)
+    )
+    return copies, replace(op, inputs=(q, *repeated, *more))
 
 
 def _stepwise(op: Op, kind: Attention, scores: Tensor, weights: Tensor, sinks: tuple[Tensor, ...]) -> Iterator[Op]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from epochcast.describe.graph.activation_offload import with_offloaded_activations
+from epochcast.describe.graph.attention_masks import with_masks
 from epochcast.describe.graph.autocast import with_precision
 from epochcast.describe.graph.backward import backward
 from epochcast.describe.graph.checkpointing import checkpointed, half_checkpointed, without_scores
@@ -17,7 +18,6 @@ from epochcast.describe.graph.older_frameworks import eager_attention
 from epochcast.describe.graph.op import Graph, Op, Parameter
 from epochcast.describe.graph.op_kinds import Loss, Softmax
 from epochcast.describe.graph.optimizer import update
-from epochcast.describe.graph.padding_mask import with_padding_mask
 from epochcast.describe.graph.quantised_base import BASES, NOT_QUANTISED, with_quantised_base
 from epochcast.describe.graph.recipe import HALF, OPERATORS, SELECTIVE, Recipe
 from epochcast.describe.graph.tensor import DType, Tensor
@@ -48,8 +48,8 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
             fuses_softmax=recipe.attention == "fused_softmax",
         )
         graph = replace(graph, ops=ops)
-    if recipe.padding_mask and recipe.attention == "sdpa":
-        graph = with_padding_mask(graph)
+    if recipe.attention == "sdpa":
+        graph = with_masks(graph, is_padded=recipe.padding_mask)
     if recipe.mode == "forward":
         return graph.ops
     if recipe.with_loss:

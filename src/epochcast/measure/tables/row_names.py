@@ -71,6 +71,12 @@ def _held_optimizer(key: str) -> str | None:
     return max(held, key=len, default=None)
 
 
+def source_layout(source: str, framework: str) -> Mapping[str, Any]:
+    """What the scripts of a source ask of a trainer that its rows do not name; empty where nothing is known."""
+    entry: Mapping[str, Any] = row_names()["source_layout"].get(_key(f"{source} {framework}"), {})
+    return entry
+
+
 def named_framework(words: str) -> str | None:
     """`pytorch` or `tensorflow`: the first word of the list that the text holds; None where it holds none."""
     lower, key = words.casefold(), _key(words)

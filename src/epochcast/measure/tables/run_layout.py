@@ -18,7 +18,7 @@ from epochcast.describe.graph.quantised_base import BASES
 from epochcast.errors import InvalidLayout
 from epochcast.hardware.device import Device
 from epochcast.measure.tables.cells import count, number, text
-from epochcast.measure.tables.row_names import framework_strategy, is_trainer
+from epochcast.measure.tables.row_names import framework_strategy, is_trainer, source_layout
 
 _COLUMNS = ("dp", "tp", "pp", "cp", "ep", "vp")
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
@@ -162,9 +162,15 @@ def _check_experts(row: Mapping[str, Any]) -> None:
 
 
 def _zero_stage(row: Mapping[str, Any]) -> int:
-    """As the column says; Megatron's distributed optimizer shards its state: "adam (distributed)"."""
+    """As the column says; Megatron's distributed optimizer shards its state: "adam (distributed)". Else as the source's
+    scripts ask for.
+    """
     stated = number(row, "zero")
-    return int(_DISTRIBUTED.search(text(row, "optimizer").casefold()) is not None) if stated is None else int(stated)
+    if stated is not None:
+        return int(stated)
+    if _DISTRIBUTED.search(text(row, "optimizer").casefold()):
+        return 1
+    return int(source_layout(text(row, "source"), text(row, "framework")).get("zero", 0))
 
 
 def _stages(row: Mapping[str, Any], degrees: Mapping[str, int], rounds: int) -> list[str]:

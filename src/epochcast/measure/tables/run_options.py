@@ -19,7 +19,7 @@ from typing import Any
 from epochcast.describe.graph.compilers import EAGER, find_compiler
 from epochcast.describe.graph.recipe import HALF, OPERATORS, SELECTIVE
 from epochcast.measure.tables.cells import Row, text
-from epochcast.measure.tables.row_names import compiles, is_trainer, listed, row_names
+from epochcast.measure.tables.row_names import compiles, is_trainer, listed, row_names, source_layout
 from epochcast.measure.tables.run_layout import tensor_ranks
 from epochcast.predict.cost.hosts import hooks
 
@@ -47,7 +47,7 @@ def run_options(row: Row, framework: str) -> dict[str, Any]:
         is_per_operator = _PER_OPERATOR.search(recompute) or is_trainer("per_operator", text(row, "framework"))
         options["checkpointing"] = OPERATORS if is_per_operator else SELECTIVE
     elif not recompute and (is_trainer("checkpointed", text(row, "framework")) or _CHECKPOINTS.search(note)):
-        options["checkpointing"] = "full"
+        options["checkpointing"] = _layout_of_source(row).get("recompute", "full")
     if "offload" in recompute:
         options["offload_activations"] = True
     if is_trainer("loss_in_place", f"{text(row, 'framework')} {note}"):
@@ -71,9 +71,14 @@ def _usual_emptied_steps(row: Row) -> int | None:
 
 
 def _is_sequence_parallel(row: Row) -> bool:
-    """As the note says; else whether the trainer does so beside tensor parallel ranks."""
+    """As the note says; else whether the trainer or the source's script does so beside tensor parallel ranks."""
     is_noted = "sequence parallel" in text(row, "note").casefold()
-    return is_noted or is_trainer("sequence_parallel", text(row, "framework"))
+    is_of_source = bool(_layout_of_source(row).get("sequence_parallel"))
+    return is_noted or is_of_source or is_trainer("sequence_parallel", text(row, "framework"))
+
+
+def _layout_of_source(row: Row) -> Mapping[str, Any]:
+    return source_layout(text(row, "source"), text(row, "framework"))
 
 
 def run_compiler(row: Row, framework: str) -> str:

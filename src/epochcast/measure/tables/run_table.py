@@ -71,6 +71,7 @@ REAL = "real"
 _VARIABLE = "variable length"
 # PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
+_FUSED_ATTENTION = "flash_attention=true"
 # A decoder whose formulas are written out one by one has an optimizer of its own, too (`zoo/handwritten.py`).
 _HANDWRITTEN = "style=handwritten"
 
@@ -347,11 +348,14 @@ def _features(options: Mapping[str, Any], tuning: RunTuning) -> tuple[tuple[str,
 def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[str, str]:
     """By which kernels attention runs, and how parameters are updated, by the age of the software."""
     words = text(row, "framework")
+    is_noted_fused = _FUSED_ATTENTION in text(row, "note").casefold()
     is_old = version is not None and version < _OLD_TORCH
     is_old_torch = "torch" in words.casefold() and is_old
     is_other = is_trainer("eager_attention", words) and (is_old or version is None)
     is_undated = version is None and is_trainer("fused_softmax_undated", words)
-    if is_undated or (is_old and is_trainer("fused_softmax", words)):
+    if is_noted_fused:
+        attention = "flash"
+    elif is_undated or (is_old and is_trainer("fused_softmax", words)):
         attention = "fused_softmax"
     else:
         attention = "eager" if is_old_torch or is_other or _framework(row) == "tensorflow" else "flash"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.op_kinds import Attention
+from epochcast.describe.graph.ops.attention_op import OPERANDS
 from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
@@ -23,7 +24,6 @@ from epochcast.predict.cost.cost_model import Costs
 
 REACHED_FRACTION = 0.35
 _AFTER_AMPERE = frozenset({"hopper", "blackwell"})
-_OPERANDS = 3  # query, key, value
 _HALF_BYTES = 2.0
 
 
@@ -46,7 +46,7 @@ def masked_entries(trace: Trace) -> NDArray[np.bool_]:
     """Which entries of the columns are attention with a mask or bias, or its gradient."""
     base = trace.template.base
     layers = {
-        op.layer for op in base if isinstance(op.kind, Attention) and not op.is_gradient and len(op.inputs) > _OPERANDS
+        op.layer for op in base if isinstance(op.kind, Attention) and not op.is_gradient and len(op.inputs) > OPERANDS
     }
     is_masked = [isinstance(op.kind, Attention) and op.layer in layers for op in base]
     return np.array(is_masked, dtype=np.bool_)[trace.places]

@@ -77,6 +77,7 @@ class Forecast(Displayed, Framed, Record):
     mode: str = "training"
     framework: str = "pytorch"
     attention: str | None = None
+    attention_window: str = ""
     compile: str = "none"
     eager_loss: bool = False
     expert_capacity: float | None = None

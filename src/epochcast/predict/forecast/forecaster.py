@@ -19,7 +19,7 @@ from epochcast.hardware.measured_devices import measured_how
 from epochcast.hardware.topology import largest_box
 from epochcast.predict.cost.launch import assumed_host, launch_seconds
 from epochcast.predict.forecast.assumed import host_of
-from epochcast.predict.forecast.attention_kernels import attention_kernels
+from epochcast.predict.forecast.attention_kernels import attention_kernels, attention_windows
 from epochcast.predict.forecast.device_doubts import device_doubts
 from epochcast.predict.forecast.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.predict.forecast.forecast import Forecast
@@ -139,6 +139,7 @@ def forecast_job(
         mode=job.mode,
         framework=job.framework,
         attention=attention_kernels(trace, placement.device),
+        attention_window=attention_windows(trace),
         compile=job.compile,
         eager_loss=job.eager_loss,
         expert_capacity=job.expert_capacity,

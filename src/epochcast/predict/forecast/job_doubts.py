@@ -13,6 +13,7 @@ from epochcast.describe.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.predict.cost.op_bounds import as_run
 from epochcast.predict.forecast.assumed import assumed_service, host_of
+from epochcast.predict.forecast.attention_kernels import seen_windows
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.loader_queue import feed_for
 from epochcast.predict.forecast.loader_step import (
@@ -61,6 +62,7 @@ def job_doubts(
     if trace.recipe.checkpointing == SELECTIVE and any(isinstance(op.kind, Attention) for op in trace.template.base):
         text = "`checkpointing` selective recomputes stored attention scores, and fused attention stores none: it "
         yield Note(f"{text}changes nothing here. Use `operators` or `full`.", NOT_AS_ASKED)
+    yield from _mask_doubts(job, trace)
     yield from _size_doubts(job, trace)
     yield from _loader_doubts(job, placement, trace, step, loader)
     is_unknown = placement.host is None and placement.device.launch_seconds is None
@@ -72,6 +74,15 @@ def job_doubts(
             about=f"{share:.0%}",
             many="Kernel launches take much of {count} steps on an assumed host ({names}): set `host_class`.",
         )
+
+
+def _mask_doubts(job: Job, trace: Trace) -> Iterator[Note]:
+    """Whether a window saves nothing, because PyTorch's own attention reads it as a mask."""
+    if not job.padding_mask and any(window is not None and window.is_mask for window in seen_windows(trace)):
+        text = (
+            "PyTorch's own attention reads the sliding window as a mask: it saves no time, and each layer keeps a bias."
+        )
+        yield Note(f"{text} Use `attention` flash.", Importance.LIMIT)
 
 
 def _size_doubts(job: Job, trace: Trace) -> Iterator[Note]:

@@ -39,7 +39,7 @@ def _settings(answer: Forecast) -> tuple[str, ...]:
         f"{answer.offload} offloaded" if answer.offload != "none" else "",
         _CHECKPOINTING[answer.checkpointing],
         _lora(answer),
-        f"{answer.attention} attention" if answer.attention else "",
+        ", ".join(filter(None, (f"{answer.attention} attention" if answer.attention else "", answer.attention_window))),
         "channels last" if answer.channels_last else "",
         f"{answer.kernels.capitalize()} kernels" if answer.kernels != "none" else "",
         _compiled(answer),

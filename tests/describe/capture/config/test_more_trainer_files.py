@@ -263,6 +263,18 @@ def test_megatron_from_a_file_of_arguments_takes_as_few_gpus_as_it_needs(tmp_pat
     assert any("vocabulary" in note for note in settings.notes)
 
 
+def test_megatron_counts_the_tokens_in_front_of_a_query_in_its_window(tmp_path: Path) -> None:
+    sizes = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --vocab-size 50304"
+    for more, read_as in (
+        ("--window-size 1023,0 --window-attn-skip-freq 6", "window=1024,global_every=6"),
+        ("--window-size 127,0", "window=128"),
+        ("--window-size -1,0", None),
+    ):
+        text = values(read(tmp_path, "arguments.txt", f"{sizes} {more}"))["model"]
+        sizes_read = ",".join(part for part in text.split(",") if part.startswith(("window", "global")))
+        assert sizes_read == (read_as or ""), more
+
+
 def test_nemo(tmp_path: Path) -> None:
     settings = read(tmp_path, "gpt.yaml", NEMO)
     assert settings.kind == "NeMo"

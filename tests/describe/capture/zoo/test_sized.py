@@ -7,12 +7,13 @@ import pytest
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference, sized_decoder
-from epochcast.describe.graph.op_kinds import Matmul
+from epochcast.describe.graph.op_kinds import Attention, Matmul
 from epochcast.describe.graph.op_work import OpClass
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.training import step_ops
 from epochcast.errors import EpochcastError
 from epochcast.predict.forecast.job import Job
+from epochcast.predict.memory.peak import peak_memory
 
 SIZES = {"layers": 3, "hidden": 64, "heads": 8, "kv_heads": 2, "ffn": 160, "vocab": 500}
 
@@ -62,12 +63,27 @@ def test_logits_are_wide_for_the_loss_and_rotations_keep_no_input() -> None:
         ("decoder:layers=two,hidden=64,heads=8,vocab=50", "whole number"),
         ("decoder:layers=0,hidden=64,heads=8,vocab=50", "layers"),
         ("decoder:layers=2,hidden=64,heads=8,vocab=50,style=t5", "llama"),
+        ("decoder:layers=2,hidden=64,heads=8,vocab=50,window=-4", "window must be between 0"),
+        ("decoder:layers=2,hidden=64,heads=8,vocab=50,global_every=6", "give a window"),
+        ("decoder:layers=2,hidden=64,heads=8,vocab=50,style=handwritten,window=4", "leave window out"),
     ],
 )
 def test_refusals(reference: str, said: str) -> None:
     with pytest.raises(EpochcastError, match=said) as refused:
         find_model(reference)
     assert "\n" not in str(refused.value)
+
+
+def test_all_but_the_last_of_every_three_layers_look_at_a_window() -> None:
+    """A query of 4 heads of 16 multiplies 8 keys instead of 64, forward 2 · 2 flops for each value; nothing else
+    changes, and scores are in memory neither way.
+    """
+    references = [f"decoder:layers=6,hidden=64,heads=4,vocab=100{more}" for more in (",window=8,global_every=3", "")]
+    near, far = (find_model(reference, (64,)).trace(Recipe(2)) for reference in references)
+    windows = [op.kind.window for op in near.ops if isinstance(op.kind, Attention) and not op.is_gradient]
+    assert windows == [8, 8, 0, 8, 8, 0]
+    assert far.flops["forward"] - near.flops["forward"] == 4 * (2 * 2 * 2 * 4 * 16 * 64 * (64 - 8))
+    assert peak_memory(near).allocated_bytes == peak_memory(far).allocated_bytes
 
 
 def test_the_products_of_experts_run_as_linear_layers_do() -> None:

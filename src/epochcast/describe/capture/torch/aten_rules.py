@@ -129,13 +129,13 @@ def _unfolded(call: AtenCall, piece: Piece) -> Piece:
 
 def attention(call: AtenCall) -> Iterable[Piece]:
     """One fused kernel over (q, k, v)."""
-    yield Piece(Attention(call["causal"]), call.views("q", "k", "v", "mask"), call.results)
+    yield Piece(Attention(call["causal"], call["window"]), call.views("q", "k", "v", "mask"), call.results)
 
 
 def attention_backward(call: AtenCall) -> Iterable[Piece]:
     """dQ, dK, dV (and the mask's gradient) in one pass."""
     operands = call.views("grad", "q", "k", "v", "out", "mask")
-    yield Piece(Attention(call["causal"]), operands, call.results, (), Gradient.BOTH)
+    yield Piece(Attention(call["causal"], call["window"]), operands, call.results, (), Gradient.BOTH)
 
 
 def recurrent(call: AtenCall) -> Iterable[Piece]:

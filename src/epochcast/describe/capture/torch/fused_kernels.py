@@ -14,6 +14,7 @@ The redirection is global to the process, so one capture runs at a time.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from math import sqrt
 from typing import Any
 
@@ -26,10 +27,10 @@ from epochcast.describe.capture.torch.capture_lock import ALONE
 _library: Any = torch.library
 
 _LIBRARY = _library.Library("epochcast", "FRAGMENT")
-_LIBRARY.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal) -> Tensor")
+_LIBRARY.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal, int window) -> Tensor")
 _LIBRARY.define(
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor? mask, bool causal,"
-    " bool mask_grad) -> Tensor[]"
+    " int window, bool mask_grad) -> Tensor[]"
 )
 _LIBRARY.define(
     "recurrent(Tensor x, Tensor[] states, Tensor[] weights, str cell, int hidden, int directions, int width)"
@@ -47,7 +48,7 @@ _LIBRARY.define("rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, bool[]
 # ---- attention ----------------------------------------------------------------------------------
 
 
-def _attention_meta(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+def _attention_meta(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, window: int) -> Tensor:
     """The order of dimensions in memory is the query's."""
     if v.shape[-1] == q.shape[-1]:
         return torch.empty_like(q)
@@ -56,7 +57,15 @@ def _attention_meta(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal
 
 
 def _attention_backward_meta(
-    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, mask: Tensor | None, causal: bool, mask_grad: bool
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    window: int,
+    mask_grad: bool,
 ) -> list[Tensor]:
     results = [torch.empty_like(t) for t in (q, k, v)]
     return [*results, torch.empty_like(mask)] if mask_grad and mask is not None else results
@@ -64,19 +73,19 @@ def _attention_backward_meta(
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        out: Tensor = torch.ops.epochcast.attention(q, k, v, mask, causal)
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, window: int) -> Tensor:
+        out: Tensor = torch.ops.epochcast.attention(q, k, v, mask, causal, window)
         ctx.save_for_backward(q, k, v, out, mask)
-        ctx.causal = causal
+        ctx.seen = causal, window
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, out, mask = ctx.saved_tensors
         results = torch.ops.epochcast.attention_backward(
-            grads[0], q, k, v, out, mask, ctx.causal, ctx.needs_input_grad[3]
+            grads[0], q, k, v, out, mask, *ctx.seen, ctx.needs_input_grad[3]
         )
-        return (*results, *([None] * (5 - len(results))))
+        return (*results, *([None] * (6 - len(results))))
 
 
 def _flash(
@@ -93,8 +102,33 @@ def _flash(
     if query.dim() < 3:
         query, key, value = (t.unsqueeze(0) for t in (query, key, value))
         return _flash(query, key, value, attn_mask, dropout_p, is_causal).squeeze(0)
-    result: Tensor = _Attention.apply(query, key, value, attn_mask, is_causal)  # type: ignore[no-untyped-call]
+    if attn_mask is not None and attn_mask.dtype is torch.bool:  # written out as a bias, which backward keeps
+        shown, hidden = (
+            torch.full((), value, dtype=query.dtype, device=query.device) for value in (0.0, float("-inf"))
+        )
+        attn_mask = torch.where(attn_mask, shown, hidden)
+    window = _WINDOW.get()
+    result: Tensor = _Attention.apply(query, key, value, attn_mask, is_causal, window)  # type: ignore[no-untyped-call]
     return result
+
+
+_WINDOW: ContextVar[int] = ContextVar("window", default=0)
+_KERNELS: ContextVar[str] = ContextVar("kernels", default="sdpa")
+
+
+@contextmanager
+def windowed(window: int) -> Iterator[None]:
+    """Inside, fused attention looks at so many keys (0: all), by its kernel or by the mask that it is given."""
+    before = _WINDOW.set(window)
+    try:
+        yield
+    finally:
+        _WINDOW.reset(before)
+
+
+def has_window_kernel() -> bool:
+    """Whether the kernels in use take a window as it is, and no mask: FlashAttention's own."""
+    return _KERNELS.get() == "flash"
 
 
 def _written(fuses_softmax: bool) -> Callable[..., Tensor]:
@@ -329,9 +363,11 @@ def cuda_kernels(attention: str = "sdpa") -> Iterator[None]:
         chosen["rms_norm"] = _rms_norm
     with ALONE:
         library = _library.Library("aten", "IMPL")
+        before = _KERNELS.set(attention)
         try:
             for name, kernel in chosen.items():
                 library.impl(name, kernel, "AutogradMeta")
             yield
         finally:
+            _KERNELS.reset(before)
             library._destroy()

@@ -6,8 +6,8 @@ Touvron et al. 2023 (Llama 2), Grattafiori et al. 2024 (Llama 3), Jiang et al. 2
 
 Root-mean-square norms in front, rotary positions, a gated feed-forward layer or a mixture of them (`moe`), fewer key
 and value heads than query heads (Ainslie et al. 2023) or latent ones (`latent`), no dropout. Names and layers are those
-of Hugging Face's `LlamaForCausalLM`; Phi-3 packs its projections (`packed`). A sliding window is counted where every
-second layer has one (gpt-oss); Mistral's and Gemma 2's 4,096 tokens are not.
+of Hugging Face's `LlamaForCausalLM`; Phi-3 packs its projections (`packed`). A sliding window (Mistral 7B v0.1, Gemma 2
+and 3, Phi-3, gpt-oss) is read as a mask by PyTorch's own attention, and skipped by the kernels with sinks of gpt-oss.
 """
 
 from dataclasses import dataclass
@@ -72,6 +72,7 @@ def decoder(
     head_norms: bool = False,
     sinks: bool = False,
     window: int = 0,
+    global_every: int = 0,
     activation: str = "silu",
     scaled_tokens: bool = False,
     norms_behind: bool = False,
@@ -84,7 +85,8 @@ def decoder(
 ) -> Graph:
     """Any such decoder; `kv_heads` defaults to `heads`, `tied` shares the output with the token embeddings.
 
-    Every second layer from the first on looks at `window` tokens only; the first `dense_layers` have no mixture.
+    Layers look at `window` tokens only, but for the last of every `global_every`; the first `dense_layers` have no
+    mixture.
     Gemma multiplies its token embeddings by a constant (`scaled_tokens`); Gemma 2 normalises behind attention and
     feed-forward layer too (`norms_behind`) and bends its logits and its scores by a tanh (`capped_logits`). All norms
     of Gemma multiply by their weights in float32 (`wide_norms`).
@@ -111,7 +113,8 @@ def decoder(
                 if latent:
                     y = latent_attention(b, y, heads, latent, cos, sin)
                 else:
-                    y = _attention(b, y, shape, cos, sin, 0 if index % 2 else window)
+                    own_window = 0 if is_global(index, global_every) else window
+                    y = _attention(b, y, shape, cos, sin, own_window)
                 if norms_behind:
                     y = norm(y, name="post_attention_layernorm")
                 x = b.add(x, y)
@@ -128,6 +131,11 @@ def decoder(
         for function in ("scale", "tanh", "scale"):
             logits = b.elementwise(function, logits)
     return b.finish(in_float32(b, logits), units_per_sample=length, notes=(CAPPED_NOTE,) if capped_logits else ())
+
+
+def is_global(layer: int, global_every: int) -> bool:
+    """Whether a layer of a network with a window looks at all tokens: the last of every so many (0: none)."""
+    return global_every > 0 and (layer + 1) % global_every == 0
 
 
 def _attention(b: Builder, x: Tensor, heads: _Heads, cos: Tensor, sin: Tensor, window: int) -> Tensor:
@@ -148,7 +156,8 @@ def _attention(b: Builder, x: Tensor, heads: _Heads, cos: Tensor, sin: Tensor, w
             q, k = (b.concatenate([t], -1) for t in (q, k))
         operands = [q, k, v]
         weights = [b.parameter("sinks", (heads.count,))] if heads.has_sinks else []
-        kind = Attention(causal=True, window=window, capped=heads.has_cap)
+        by_mask = window > 0 and not heads.has_sinks
+        kind = Attention(causal=True, window=window, window_by_mask=by_mask, capped=heads.has_cap)
         y = b.op(kind, operands, [(*q.shape[:-1], v.shape[-1])], weights=weights, name="attention")[0]
         y = b.copy("contiguous", y, y.shape) if heads.is_packed else y
         return b.linear(join_heads(b, y), x.shape[-1], bias=heads.o_bias, name="o_proj")

@@ -24,12 +24,13 @@ def decoder_entry(
     vocabulary: int,
     *,
     window: int = 0,
+    global_every: int = 0,
     dense_layers: int = 0,
     **more: object,
 ) -> ZooEntry:
     """A decoder of Llama's kind (`decoder`)."""
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
-    kinds = {"window": window, "dense_layers": dense_layers, **more}
+    kinds = {"window": window, "global_every": global_every, "dense_layers": dense_layers, **more}
     return ZooEntry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **kinds})
 
 
@@ -42,10 +43,13 @@ def parallel_entry(title: str, layers: int, width: int, heads: int, vocabulary: 
 GEMMA: Options = {
     "head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "wide_norms": True, "context": 8192,
 }  # fmt: skip
-GEMMA2: Options = {**GEMMA, "norms_behind": True, "capped_logits": True}
-GEMMA3: Options = {**GEMMA, "norms_behind": True, "head_norms": True}
+GEMMA2: Options = {**GEMMA, "norms_behind": True, "capped_logits": True, "window": 4096, "global_every": 2}
+GEMMA3: Options = {**GEMMA, "norms_behind": True, "head_norms": True, "window": 512, "global_every": 6}
 QWEN3: Options = {"head_width": 128, "head_norms": True, "context": 4096}
-_OSS: Options = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": True, "window": 128, "context": 4096}
+_OSS: Options = {
+    **{"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": True, "window": 128, "global_every": 2},
+    "context": 4096,
+}
 _LATENT = Latent(query_rank=1536, key_rank=512, plain=128, rotary=64, value=128)
 _LLAMA31 = "Grattafiori et al. 2024"
 _GEMMA_PAPER, _GEMMA2_PAPER = "Gemma Team 2024", "Gemma Team 2024 (Gemma 2)"
@@ -59,7 +63,9 @@ LANGUAGE: Mapping[str, ZooEntry] = {
     "gemma_7b": decoder_entry(f"Gemma 7B, {_GEMMA_PAPER}", 28, 3072, 16, 16, 24576, 256000, **GEMMA),
     "gemma2_2b": decoder_entry(f"Gemma 2 2B, {_GEMMA2_PAPER}", 26, 2304, 8, 4, 9216, 256000, **GEMMA2),
     "gemma2_9b": decoder_entry(f"Gemma 2 9B, {_GEMMA2_PAPER}", 42, 3584, 16, 8, 14336, 256000, **GEMMA2),
-    "phi3_mini": decoder_entry("Phi-3 mini, Abdin et al. 2024", 32, 3072, 32, 32, 8192, 32064, packed=True),
+    "phi3_mini": decoder_entry(
+        "Phi-3 mini 4k, Abdin et al. 2024", 32, 3072, 32, 32, 8192, 32064, packed=True, window=2047
+    ),
     "qwen3_30b_a3b": decoder_entry(
         "Qwen3 30B, 128 experts of which 8, Yang et al. 2025",
         48, 2048, 32, 4, 6144, 151936, mixture=Mixture(128, 8, 768), **QWEN3,

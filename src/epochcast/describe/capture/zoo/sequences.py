@@ -111,7 +111,7 @@ SEQUENCES: Mapping[str, ZooEntry] = {
     "llama3_2_1b": _llama("Llama 3.2 1B", 16, 2048, 32, 8, 8192, 128256, 8192, tied=True),
     "llama3_2_3b": _llama("Llama 3.2 3B", 28, 3072, 24, 8, 8192, 128256, 8192, tied=True),
     "tinyllama_1_1b": _llama("TinyLlama 1.1B, Zhang et al. 2024", 22, 2048, 32, 4, 5632, 32000, 2048),
-    "mistral_7b": _llama("Mistral 7B, Jiang et al. 2023", 32, 4096, 32, 8, 14336, 32000, 4096),
+    "mistral_7b": _llama("Mistral 7B, Jiang et al. 2023", 32, 4096, 32, 8, 14336, 32000, 4096, window=4096),
     "t5_small": _t5("T5 small, Raffel et al. 2020", 6, 512, 8, 64, 2048),
     "t5_base": _t5("T5 base, Raffel et al. 2020", 12, 768, 12, 64, 3072),
     "switch_xl_4": _t5("Switch transformer XL with 4 experts, Fedus et al. 2022", 24, 1024, 32, 128, 16384, experts=4),

@@ -10,8 +10,11 @@
     style=handwritten as llama, but every formula is written out, a kernel per step (`handwritten`), as in course code
 
 `gated`, `tied` (0 or 1) and `experts`, `chosen` (a mixture) vary them; `kv_heads` defaults to `heads`, `ffn` to four
-widths. Other than the zoo's models, which are Hugging Face's, these run fused kernels: one per norm and per rotation,
-one product for queries, keys and values, one for both halves of a gate; logits are cast to float32 for the loss.
+widths. `window` is how many tokens a query looks at, itself among them, but for the last of every `global_every`
+layers: window=1024,global_every=6 is Gemma 3's. Kernels skip the other tokens (Megatron-LM's --window-size).
+
+Other than the zoo's models, which are Hugging Face's, these run fused kernels: one per norm and per rotation, one
+product for queries, keys and values, one for both halves of a gate; logits are cast to float32 for the loss.
 """
 
 from collections.abc import Mapping
@@ -29,11 +32,12 @@ from epochcast.describe.capture.zoo.attention_layers import (
     split_heads,
     token_ids,
 )
+from epochcast.describe.capture.zoo.decoder import is_global
 from epochcast.describe.capture.zoo.handwritten import handwritten_layer, handwritten_turns
 from epochcast.describe.capture.zoo.moe import Mixture, mixture_layer
 from epochcast.describe.graph.build import Builder
 from epochcast.describe.graph.op import Graph
-from epochcast.describe.graph.op_kinds import Elementwise
+from epochcast.describe.graph.op_kinds import Attention, Elementwise
 from epochcast.describe.graph.tensor import Tensor
 from epochcast.errors import BadInput, UnknownName
 
@@ -62,16 +66,23 @@ class DecoderSizes:
     chosen: int = 0
     loop: bool = False
     """One product per expert instead of a grouped one."""
+    window: int = 0
+    global_every: int = 0
 
     def __post_init__(self) -> None:
         if self.style not in STYLES:
             raise UnknownName("style of decoder", self.style, STYLES)
-        for name in ("layers", "hidden", "heads", "vocab", "kv_heads", "ffn", "experts", "chosen"):
+        numbers = [item.name for item in fields(self) if item.type is int]
+        for name in numbers:
             least = 1 if name in ("layers", "hidden", "heads", "vocab") else 0
             if not least <= getattr(self, name) <= _MOST:
                 raise BadInput(f"decoder: {name} must be between {least} and {_MOST:,}, got {getattr(self, name)}")
         if self.style == "handwritten" and (self.experts or self.gated is False or self.groups != self.heads):
             raise BadInput("decoder: style=handwritten has a gate, no experts, and as many kv_heads as heads")
+        if self.style == "handwritten" and self.window:
+            raise BadInput("decoder: style=handwritten writes all scores out: leave window out")
+        if self.global_every and not self.window:
+            raise BadInput("decoder: global_every says which layers have no window: give a window, such as window=4096")
         if self.hidden % self.heads or self.heads % self.groups:
             raise BadInput(
                 f"decoder: {self.heads} heads must divide the width {self.hidden}, {self.groups} kv_heads the heads"
@@ -196,7 +207,8 @@ def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int)
         turns = _turns(b, length, sizes) if sizes.has_rotations else ()
         for index in range(sizes.layers):
             with b.scope(f"layers.{index}"):
-                x = b.add(x, _attention(b, _norm(b, x, sizes, "attention_norm"), sizes, turns))
+                window = 0 if is_global(index, sizes.global_every) else sizes.window
+                x = b.add(x, _attention(b, _norm(b, x, sizes, "attention_norm"), sizes, turns, window))
                 x = b.add(x, _feed_forward(b, _norm(b, x, sizes, "ffn_norm"), sizes))
         x = _norm(b, x, sizes, "norm")
     table = b.parameters["model.embed_tokens.weight"].tensor if sizes.is_tied else None
@@ -227,7 +239,7 @@ def _turns(b: Builder, length: int, sizes: DecoderSizes) -> tuple[Tensor, ...]:
     return tuple(b.constant(name, shape) for name in ("cos", "sin"))
 
 
-def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, ...]) -> Tensor:
+def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, ...], window: int) -> Tensor:
     each = sizes.hidden // sizes.heads
     with b.scope("attention"):
         widths = (sizes.hidden, sizes.groups * each, sizes.groups * each)
@@ -236,7 +248,8 @@ def _attention(b: Builder, x: Tensor, sizes: DecoderSizes, turns: tuple[Tensor, 
         q, k, v = (split_heads(b, part, count) for part, count in zip(parts, counts, strict=True))
         if turns:
             q, k = (b.op(Elementwise("rotary"), [t, *turns], [t.shape], name="rotary")[0] for t in (q, k))
-        y = b.attention(q, k, v, causal=True, dropout=sizes.style == "gpt")
+        kind = Attention(causal=True, window=window, dropout=sizes.style == "gpt")
+        y = b.op(kind, [q, k, v], [q.shape], name="attention")[0]
         y = b.linear(join_heads(b, y), sizes.hidden, bias=sizes.has_biases, name="out")
         return b.dropout(y) if sizes.has_biases else y
 

@@ -11,6 +11,7 @@ from epochcast.describe.graph.op_work import Matrix, OpClass
 from epochcast.describe.graph.receptive_field import ReceptiveField
 from epochcast.describe.graph.tensor import Tensor, grad
 
+OPERANDS = 3  # query, key, value
 _LOG_SUM_BYTES = 4  # float32, whatever the data
 
 
@@ -19,8 +20,10 @@ _LOG_SUM_BYTES = 4  # float32, whatever the data
 class Attention(Kind):
     """softmax(QKᵀ)V fused, as a flash kernel runs it: q (N, H, L, D), k and v (N, H_kv, S, D).
 
-    No L x S matrix is in memory. `window` is how many keys a query looks at, at most; 0: all of them. A fourth input
-    is a bias or mask of the scores. `dropout` is of the probabilities, which a fused kernel draws again in backward;
+    No L x S matrix is in memory. `window` is how many keys a query looks at, at most; 0: all of them. A kernel skips
+    the others, unless a fourth input, a bias or mask of the scores, hides them. `window_by_mask`: PyTorch's own
+    function, which has no window, gets it as such a mask (`attention_masks`), where Megatron-LM's kernel takes it as it
+    is. `dropout` is of the probabilities, which a fused kernel draws again in backward;
     `padded`: written out, the model adds a mask of padded keys. Both cost something only in eager attention. `capped`:
     scores are bent by a tanh (Gemma 2), which FlashAttention 2 does and PyTorch's own fused kernels do not.
     """
@@ -29,6 +32,7 @@ class Attention(Kind):
     runs_as: ClassVar[OpClass] = OpClass.ATTENTION
     causal: bool = False
     window: int = 0
+    window_by_mask: bool = False
     dropout: bool = False
     padded: bool = False
     capped: bool = False
@@ -39,8 +43,8 @@ class Attention(Kind):
         A causal mask is not subtracted: publications and torch's own counter do not. A window is. `run_fraction` says
         what of it runs.
         """
-        q, k, v = attention_operands(op)
-        rows = prod(q.shape[:-1]) * self._seen_keys(k)
+        q, _, v = attention_operands(op)
+        rows = prod(q.shape[:-1]) * self._seen_keys(op)
         if not op.is_gradient:
             return 2 * rows * (q.shape[-1] + v.shape[-1])
         return 2 * rows * (3 * q.shape[-1] + 2 * v.shape[-1])
@@ -55,7 +59,7 @@ class Attention(Kind):
             return 1.0
         _, k, _ = attention_operands(op)
         keys = max(1, k.shape[-2])
-        return (2 * keys - self._seen_keys(k) + 1) / (2 * keys)
+        return (2 * keys - self._seen_keys(op) + 1) / (2 * keys)
 
     def saved_bytes(self, op: Op) -> int:
         """The log-sum-exp of every row of scores (Dao et al. 2022)."""
@@ -67,25 +71,28 @@ class Attention(Kind):
 
     def matrix(self, op: Op) -> Matrix:
         """The scores of every head."""
-        q, k, _ = attention_operands(op)
-        return Matrix(q.shape[-2], self._seen_keys(k), q.shape[-1], prod(q.shape[:-2]))
+        q, _, _ = attention_operands(op)
+        return Matrix(q.shape[-2], self._seen_keys(op), q.shape[-1], prod(q.shape[:-2]))
 
     def gradients(self, op: Op, wanted: Wanted) -> Iterator[Op]:
         """dQ, dK, dV in one pass that computes the scores again (Dao et al. 2022)."""
-        q, k, v = op.inputs[:3]
+        q, k, v = op.inputs[:OPERANDS]
         if {q.name, k.name, v.name} & wanted:
-            more = (*op.inputs[3:], *op.weights)
+            more = (*op.inputs[OPERANDS:], *op.weights)
             results = (grad(q), grad(k), grad(v), *(grad(t) for t in more if t.name in wanted))
-            operands = (grad(op.output), q, k, v, op.output, *op.inputs[3:])
+            operands = (grad(op.output), q, k, v, op.output, *op.inputs[OPERANDS:])
             yield op.backward_op(self, operands, results, gradient=Gradient.BOTH)
 
     def receptive_field(self, op: Op, before: ReceptiveField, spatial: tuple[int, ...]) -> ReceptiveField:
         """Everything."""
         return before.mixed(spatial)
 
-    def _seen_keys(self, k: Tensor) -> int:
-        """How many keys a query looks at: all, or a window of them."""
-        return min(self.window or k.shape[-2], k.shape[-2])
+    def _seen_keys(self, op: Op) -> int:
+        """How many keys a kernel multiplies a query by: all, or a window of them. Of a mask it multiplies all."""
+        _, k, _ = attention_operands(op)
+        around = 2 if op.is_gradient else 0  # the incoming gradient and the output
+        is_masked = len(op.inputs) > OPERANDS + around
+        return k.shape[-2] if is_masked else min(self.window or k.shape[-2], k.shape[-2])
 
 
 def attention_operands(op: Op) -> tuple[Tensor, Tensor, Tensor]:

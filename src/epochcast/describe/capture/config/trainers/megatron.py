@@ -5,6 +5,7 @@ The model is a decoder of the sizes they give. One update takes global_batch_siz
 micro_batch_size × passes. Weights are in half beside main parameters and gradients in float32.
 """
 
+import re
 from collections.abc import Mapping
 
 from epochcast.describe.capture.config.key_table import (
@@ -64,6 +65,9 @@ def read_decoder(reader: Reader, prefix: str = "") -> None:
     if groups and groups != sizes["heads"] and (prefix or is_set(reader, key("group_query_attention"))):
         sizes["kv_heads"] = groups
     sizes["vocab"] = _vocabulary(reader, prefix)
+    back = _tokens_back(reader, key("window_size"))
+    if back is not None:  # and the token itself
+        sizes |= {"window": back + 1, "global_every": positive(reader, key("window_attn_skip_freq"))}
     experts = positive(reader, key("num_experts")) or positive(reader, key("num_moe_experts"))
     if experts and experts > 1:
         sizes |= {"experts": experts, "chosen": positive(reader, key("moe_router_topk")) or 2}
@@ -81,6 +85,12 @@ def read_decoder(reader: Reader, prefix: str = "") -> None:
         reader.leave(key("kv_channels"), f"heads are forecast {(sizes['hidden'] or 0) // (sizes['heads'] or 1)} wide")
     for unread in ("normalization", "position_embedding_type", "disable_bias_linear", "bias"):
         reader.read_keys.add(key(unread))
+
+
+def _tokens_back(reader: Reader, key: str) -> int | None:
+    """How many tokens before its own a query sees: the first of two numbers; none where all are seen."""
+    first = re.match(r"\D*?(-?\d+)", str(reader.take(key)))
+    return int(first[1]) if first and int(first[1]) >= 0 else None
 
 
 def _vocabulary(reader: Reader, prefix: str) -> int:
