@@ -37,9 +37,9 @@ class Swaps:
 
 
 def test_a_job_that_is_like_the_other_is_not_stopped_for_it() -> None:
-    both = [queued(name, 0, 100_000, {2: 1_000}, restart_seconds=10.0) for name in "ab"]
+    a, b = (queued(name, 0, 100_000, {2: 1_000}, restart_seconds=10.0) for name in "ab")
     policy = StopsWithGain(Swaps())
-    assert policy(one_runs(*both)) == {"a": GpuGrant(V2)}
+    assert policy(one_runs(a, b)) == {"a": GpuGrant(V2)}
     assert (policy.reason, policy.wake_seconds) == ("", 7.0)
 
 

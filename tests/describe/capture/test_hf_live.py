@@ -6,7 +6,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -86,7 +86,7 @@ def test_windows_are_those_of_the_configuration(attention: str, windows: list[in
     )
     trace = find_model(config, (16,)).trace(Recipe(4, attention=attention))
     fused = [op for op in trace.ops if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD]
-    assert [op.kind.window for op in fused] == windows
+    assert [cast(Attention, op.kind).window for op in fused] == windows
     assert [len(op.inputs) for op in fused] == [inputs, inputs, 3][: len(fused)]
     heads = {op.inputs[1].shape[1] for op in fused[:2]}
     assert heads == {"flash": {2}, "sdpa": {4}, "eager": set()}[attention]

@@ -39,7 +39,8 @@ def cause_of(answer: SpeedCheck, name: str) -> Any:
 
 def test_the_forecast_itself_is_normal_and_needs_no_cause() -> None:
     answer = checked(IMAGES, forecast_seconds(IMAGES))
-    assert (answer.verdict, answer.factor.mid, answer.causes) == ("normal", pytest.approx(1.0), ())
+    assert (answer.verdict, answer.causes) == ("normal", ())
+    assert answer.factor.mid == pytest.approx(1.0)
 
 
 def test_products_in_plain_float32_are_named() -> None:

@@ -66,7 +66,7 @@ class NvmlFault(Exception):
 class Board:
     """The functions of `pynvml` over one GPU, on which process 42 and another compute."""
 
-    NVMLError = NvmlFault
+    NVMLError: type[Exception] = NvmlFault
     opened = 0
 
     def nvmlInit(self) -> None:

@@ -30,7 +30,8 @@ SPEEDS = {
 def test_a_speed_is_seconds_per_unit(text: str) -> None:
     unit, seconds = SPEEDS[text]
     observation = read_rate(text)
-    assert (observation.unit, observation.seconds.mid) == (unit, pytest.approx(seconds))
+    assert observation.unit == unit
+    assert observation.seconds.mid == pytest.approx(seconds)
     assert not observation.is_per_gpu
 
 
@@ -38,7 +39,7 @@ def test_a_speed_is_seconds_per_unit(text: str) -> None:
 def test_a_number_is_known_to_half_of_its_last_digit() -> None:
     assert (read_rate("39s/it").seconds.low, read_rate("39s/it").seconds.high) == (38.5, 39.5)
     rate = read_rate("1.2it/s").seconds
-    assert (rate.low, rate.high) == (pytest.approx(1 / 1.25), pytest.approx(1 / 1.15))
+    assert [rate.low, rate.high] == pytest.approx([1 / 1.25, 1 / 1.15])
 
 
 def test_a_rate_may_be_that_of_one_gpu() -> None:

@@ -1,5 +1,7 @@
 """What filled the card, and what would fit."""
 
+from typing import Any
+
 import pytest
 from tests.observe.oom.messages import TORCH_LOOSE, TORCH_SHARED, backward_of
 
@@ -11,7 +13,7 @@ GIB = 1 << 30
 SESSION = ec.Session()
 
 
-def of_job(message: str, batch: int = 32, **options: object) -> OomDiagnosis:
+def of_job(message: str, batch: int = 32, **options: Any) -> OomDiagnosis:
     return ec.oom(message, "gpt2", device="RTX 3090", batch=batch, session=SESSION, **options)
 
 

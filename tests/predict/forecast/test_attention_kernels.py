@@ -119,4 +119,5 @@ def test_a_window_that_is_a_mask_is_said_and_flash_attention_gains_by_it() -> No
     ]
     assert short.attention_window == ""
     assert skipped.step_seconds.mid < masked.step_seconds.mid
+    assert skipped.allocated_bytes is not None and masked.allocated_bytes is not None
     assert skipped.allocated_bytes < masked.allocated_bytes

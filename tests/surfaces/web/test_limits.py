@@ -156,7 +156,8 @@ def test_a_full_disk_answers_507_and_readiness_comes_back_with_room(small_disk: 
                     pass
             except OSError:
                 pass
-        first, answers = 20, []
+        first = 20
+        answers: list[Any] = []
         while not answers or answers[-1].status_code == 200:
             assert first < 100_000
             answers.append(served.client.post("/api/v1/observations", json=body("job", first, 2_000)))

@@ -27,7 +27,7 @@ def say_windows(module: Any) -> None:
     for part in module.modules():
         config = getattr(part, "config", None)
         if getattr(config, "_attn_implementation", None) == _SDPA and getattr(config, "sliding_window", None):
-            config._attn_implementation_internal = WINDOWS
+            part.config._attn_implementation_internal = WINDOWS
 
 
 def _attention(module: Any, *operands: Any, sliding_window: int | None = None, **options: Any) -> Any:

@@ -54,11 +54,11 @@ class Neighbour(Record):
         return self.measured_seconds / self.forecast_seconds.mid
 
 
-def neighbours(forecast: Forecast, most: int = SHOWN) -> tuple[Neighbour, ...]:
+def neighbours(forecast: Forecast, most: int = SHOWN, session: Session | None = None) -> tuple[Neighbour, ...]:
     """The nearest first. Rows that cannot be forecast here (a library is missing) are passed over."""
     device = find_device(forecast.device) if not forecast.has_details else forecast.details.placement.device
     ordered = sorted(public_runs(), key=lambda run: _distance(run, forecast, device))
-    return tuple(islice(_forecast_of(ordered, forecast, device), most))
+    return tuple(islice(_forecast_of(ordered, forecast, device, session or Session()), most))
 
 
 def _forecast_of(ordered: list[PublicRun], forecast: Forecast, device: Device, session: Session) -> Iterator[Neighbour]:
