@@ -1,4 +1,4 @@
-"""The workflows of docs/diff.md, step by step, in a repository with a branch to merge."""
+"""The workflows of docs/how-to/diff.md, step by step, in a repository with a branch to merge."""
 
 import os
 import re
@@ -14,7 +14,9 @@ from tests.decide.diff.conftest import git, network, repository
 __all__ = ["repository"]
 
 ROOT = Path(__file__).parents[1]
-RECIPES = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/diff.md").read_text(), re.S)]
+RECIPES = [
+    yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/how-to/diff.md").read_text(), re.S)
+]
 GITHUB, GITLAB, WITH_LOCK, PRE_COMMIT = RECIPES
 
 

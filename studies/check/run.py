@@ -13,8 +13,8 @@ with one setting wrong, as people do who ask why their training is slow or fast.
 
 Verdicts follow the forecast's interval, so a fault that changes the step by less than the interval is wide stays
 unseen: the figures say how many. The cost model was fitted to some of these rows, so false alarms on unseen sources are
-what `docs/accuracy.md` says of intervals there. Cases are drawn by source and network, at most three of each. Fails
-where more than a fifth of the normal runs is called abnormal.
+what `docs/accuracy/accuracy.md` says of intervals there. Cases are drawn by source and network, at most three of each.
+Fails where more than a fifth of the normal runs is called abnormal.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 `evidence.csv` has one line per network, device, precision and source of public measurements, with the median of
 predicted over measured seconds of a model that was trained without that family of networks; `glance.json` is the table
-at the head of docs/accuracy.md. Both are written by `python -m training.evidence` from `studies/accuracy`.
+at the head of docs/accuracy/accuracy.md. Both are written by `python -m training.evidence` from `studies/accuracy`.
 """
 
 import csv
