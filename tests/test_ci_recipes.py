@@ -48,7 +48,7 @@ def runner(repository: Path, tmp_path: Path) -> dict[str, str]:
         **os.environ,
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "EPOCHCAST": "epochcast-0.1.0.whl",
+        "EPOCHCAST": "epochcast-0.2.0.whl",
         "GITHUB_BASE_REF": "main",
         "GITHUB_HEAD_REF": "change",
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),

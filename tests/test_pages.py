@@ -97,7 +97,7 @@ def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _cli_page() -> Iterator[str]:
     yield "# The command line"
     yield ""
-    yield "Written from the commands themselves by `pytest --renew`. Every command takes `--json`: one JSON object on"
+    yield "Written from the commands themselves by `pytest --renew`. Every command but `tour` takes `--json`: one JSON object on"
     yield "standard output and nothing else. `epochcast COMMAND --help` says the same as this page."
     yield ""
     yield "| exit code | meaning |"

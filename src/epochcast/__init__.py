@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from epochcast.predict.forecast.where import Where as Where
     from epochcast.queues import schedule_plan as schedule_plan
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AmbiguousName",
     "BadInput",
