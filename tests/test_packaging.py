@@ -89,6 +89,14 @@ def test_uv_installs_the_checkout_as_a_tool(tmp_path: Path) -> None:
     _check_installed(tmp_path / "bin" / "epochcast", libraries)
 
 
+def test_a_forecast_of_a_built_in_model_imports_no_framework() -> None:
+    code = (
+        "import sys; from epochcast import api; api.forecast('resnet18', device='V100', batch=32); "
+        "print({name for name in sys.modules if '.' not in name} & {'torch', 'keras', 'transformers', 'scipy', 'polars'})"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
 def test_the_wheel_has_every_file_of_the_package(built: Built) -> None:
     packed = set(zipfile.ZipFile(built.wheel).namelist())
     tracked = _run("git", "-C", str(ROOT), "ls-files", "src/epochcast").split()

@@ -100,6 +100,11 @@ def forecast(
     `Where`. A live PyTorch module may come with `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file
     of `epochcast fit` to answer with, `history` one of `epochcast history fit` that corrects the answer; a `session`
     keeps what several forecasts share.
+
+    >>> import epochcast as ec
+    >>> answer = ec.forecast("resnet50", device="V100", batch=64, dataset="imagenet-1k", epochs=90)
+    >>> answer.steps_per_epoch, answer.fits
+    (20019, True)
     """
     answer = _forecast(forecast, model, options, config, session_for(session, cost_model, profile), placement)
     if history is None:
@@ -139,6 +144,11 @@ def check(
     `observed` is a speed ("39s/it", "2.1k tokens/s"), seconds per step, the path of a log or of a trace of
     torch.profiler, or pasted lines of a log. `pid` is a running process, whose log and GPU are read. `options` are
     those of `Job` and `Where`.
+
+    >>> import epochcast as ec
+    >>> answer = ec.check("resnet50", observed="100img/s", device="V100", batch=64)
+    >>> answer.verdict, len(answer.causes) > 0
+    ('slower', True)
     """
     from epochcast.observe.check.observed import read_observed
     from epochcast.observe.check.observed_process import RunningProcess
@@ -172,6 +182,12 @@ def oom(
 
     `message` is the error with its traceback, or the path of a log that holds it. With a job (a `model` or a `Job`,
     options of `Job` and `Where`, or files of `config`) tensors are separated, and remedies are forecast.
+
+    >>> import epochcast as ec
+    >>> message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    >>> answer = ec.oom(message, "resnet50", device="V100", batch=512)
+    >>> len(answer.remedies) > 0
+    True
     """
     from epochcast.observe.oom.oom_diagnosis import diagnosed, diagnosed_job
     from epochcast.observe.oom.oom_message import read_oom, read_oom_file
@@ -205,6 +221,11 @@ def advise(
     `options` are those of `AdviseRequest` (or a `request` made before), `Job` and `Where`; the job's own batch is left
     aside. The loader is given by the seconds one worker needs for a sample, or as it was measured
     (`bench.loader.measure_loader(…).service()`).
+
+    >>> import epochcast as ec
+    >>> advice = ec.advise("resnet50", device="V100", precision="amp")
+    >>> advice.solution.smallest.batch > 0
+    True
     """
     terms, options = requested(AdviseRequest, request, options)
     job, where, read_notes = job_and_where(
@@ -246,6 +267,11 @@ def scaling(
     keeps instead; `options` are those of `ScalingRequest` (or a `request` made before), `Job` and `Where`.
 
     A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
+
+    >>> import epochcast as ec
+    >>> answer = ec.scaling("resnet50", device="V100", batch=64, gpus=[1, 2, 4])
+    >>> sorted({row["gpus"] for row in answer.as_dict()["rows"]})
+    [1, 2, 4]
     """
     terms, options = requested(ScalingRequest, request, options)
     replaced_options = (
@@ -300,6 +326,11 @@ def plan(
     """What to rent: every offer by time and cost, the frontier, and the one that a deadline or a budget picks.
 
     `options` are those of `PlanRequest` (or a `request` made before) and of `Job`. `today` tells how old prices are.
+
+    >>> import epochcast as ec
+    >>> answer = ec.plan("resnet50", dataset="imagenet-1k", epochs=90, deadline_seconds=24 * 3600, devices=["A100"])
+    >>> answer.chosen is not None
+    True
     """
     terms, options = requested(PlanRequest, request, options)
     if terms.batch is not None and not terms.has_policy:
@@ -327,6 +358,11 @@ def diff(
     `base` and `head` are models, `Job`s, or "job:NAME" of the nearest job file; `options` hold for both, and
     are those of `DiffRequest` (or a `request` made before), `Job` and `Where`. With a `base_revision` one reference is
     compared at two git revisions, without a `head_revision` with the working tree.
+
+    >>> import epochcast as ec
+    >>> change = ec.diff("resnet18", "resnet34", device="V100", batch=64)
+    >>> change.step_seconds.mid > 1
+    True
     """
     terms, options = requested(DiffRequest, request, options)
     base_revision, head_revision = terms.base_revision, terms.head_revision
@@ -354,7 +390,16 @@ def fit(
 ) -> "FittedDevice":
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
 
-    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not."""
+    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not.
+
+    >>> import epochcast as ec
+    >>> from pathlib import Path
+    >>> try:
+    ...     answer = ec.fit([Path("ops.jsonl")])  # written by `epochcast bench ops --out ops.jsonl`
+    ... except ec.EpochcastError as error:
+    ...     print("measure first:", error)
+    measure first: ...
+    """
     from epochcast.measure.fit.local_fit import fit_files
 
     today = datetime.now(UTC).date().isoformat()
@@ -369,7 +414,12 @@ def inspect(
     count_bias: bool = True,
     **options: Any,
 ) -> Inspection:
-    """What a model (or that of a `Job`) is made of, layer by layer; `inputs` and `step` as for a forecast."""
+    """What a model (or that of a `Job`) is made of, layer by layer; `inputs` and `step` as for a forecast.
+
+    >>> import epochcast as ec
+    >>> ec.inspect("resnet50").parameters
+    25557032
+    """
     model = as_workload(model, options)
     for name in options:
         raise UnknownOption(name, {*signature(inspect).parameters, *WORKLOAD_NAMES})

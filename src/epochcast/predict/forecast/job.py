@@ -77,6 +77,10 @@ class Job(SampleOptions, AdapterOptions):
 
     A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
     (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
+
+    >>> import epochcast as ec
+    >>> ec.Job("resnet50", batch=64, dataset="imagenet-1k", epochs=90).known_dataset.training_samples
+    1281167
     """
 
     json_from: ClassVar[Mapping[str, str]] = {"model": "written_model", "fingerprint": "written_fingerprint"}

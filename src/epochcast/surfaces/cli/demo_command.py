@@ -13,6 +13,7 @@ MODEL, DATASET, EPOCHS = "resnet50", "imagenet-1k", 90
 # (device, precision, batch per GPU); the tour begins with the first.
 CHOICES = (("V100", "amp", 64), ("V100", "fp32", 64), ("T4", "amp", 64), ("A100", "amp", 128), ("H100", "amp", 128))
 
+
 @app.command(epilog="Example: epochcast demo", cls=GroupedCommand, rich_help_panel=HELP)
 def demo(as_json: Json = False) -> int:
     """Show a forecast of one job, and of the same job on other hardware."""
