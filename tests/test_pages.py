@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import typer.main
 
+import epochcast
 from epochcast.surfaces.cli import command_line as application
 
 ROOT = Path(__file__).parents[1]
@@ -97,8 +98,8 @@ def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _cli_page() -> Iterator[str]:
     yield "# The command line"
     yield ""
-    yield "Written from the commands themselves by `pytest --renew`. Every command but `tour` takes `--json`: one JSON object on"
-    yield "standard output and nothing else. `epochcast COMMAND --help` says the same as this page."
+    yield "Written from the commands themselves by `pytest --renew`. Every command but `tour` takes `--json`: one JSON"
+    yield "object on standard output and nothing else. `epochcast COMMAND --help` says the same as this page."
     yield ""
     yield "| exit code | meaning |"
     yield "|---|---|"
@@ -123,6 +124,18 @@ def _cli_page() -> Iterator[str]:
 
 def test_the_page_of_commands_is_complete(matches: Matches) -> None:
     matches(ROOT / "docs" / "reference" / "cli.md", "\n".join(_cli_page()) + "\n")
+
+
+def test_the_api_page_has_every_public_name_and_no_other() -> None:
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    names = re.findall(r"^::: epochcast\.(\w+)", page, re.MULTILINE)
+    assert sorted(names) == sorted(set(epochcast.__all__) - {"__version__"})
+
+
+def test_every_public_name_has_an_example() -> None:
+    """pytest runs it: the doctests of `src` are among the tests."""
+    named = [name for name in epochcast.__all__ if name != "__version__"]
+    assert [name for name in named if ">>> " not in (getattr(epochcast, name).__doc__ or "")] == []
 
 
 def test_every_page_is_in_the_navigation_under_its_kind() -> None:
