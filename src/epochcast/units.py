@@ -166,6 +166,19 @@ def parse_seconds_per_sample(text: str) -> float:
     return parse_seconds(time, unit="ms") / (int(samples) if slash else 1)
 
 
+def parse_dollars(text: str) -> float:
+    """Dollars of "$100", "1,200" or "2.5k".
+
+    >>> parse_dollars("$1,200"), parse_dollars("2.5k")
+    (1200.0, 2500.0)
+    """
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", text.casefold())
+    match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(k|m)?\s*(?:\$|usd|dollars)?\s*", plain)
+    if not match:
+        raise BadInput(f"{text!r} is not an amount of dollars; write it like $100 or 2.5k")
+    return _finite(float(match[1]) * {None: 1.0, "k": 1e3, "m": 1e6}[match[2]], text)
+
+
 def parse_dollars_per_hour(text: str) -> float:
     """Dollars per hour of "2.50", "$2.50" or "2.50/h"."""
     match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(?:\$)?\s*(?:/\s*h(?:our)?)?\s*", text.casefold())

@@ -16,6 +16,7 @@ from epochcast.hardware.instance import Instance
 from epochcast.hardware.machines import State, instances, price_state
 from epochcast.hardware.price import MARKETS, OWNED, has_enough_host
 from epochcast.hardware.price_list import cheapest
+from epochcast.hardware.seller_names import seller_name
 from epochcast.hardware.topology import known_topology
 from epochcast.predict.forecast.placement import Placement, Price, placed
 from epochcast.predict.forecast.strategies.strategy import Strategy
@@ -43,6 +44,17 @@ class Offer:
     def name(self) -> str:
         """2 × p4d.24xlarge"""
         return self.instance.name if self.nodes == 1 else f"{self.nodes} × {self.instance.name}"
+
+    @property
+    def title(self) -> str:
+        """8 × RTX 4090 on RunPod; 2 machines × 8 H100-SXM5-80GB on AWS"""
+        return f"{self.gpus_title} on {seller_name(self.instance.cloud)}"
+
+    @property
+    def gpus_title(self) -> str:
+        """8 × RTX 4090; 2 machines × 8 H100-SXM5-80GB"""
+        box = self.instance
+        return f"{box.gpus} × {box.device}" if self.nodes == 1 else f"{self.nodes} machines × {box.gpus} {box.device}"
 
     @property
     def gpus(self) -> int:
@@ -165,16 +177,42 @@ def is_joinable(machine: Instance) -> bool:
     return bool(machine.outer_link) or known_topology(machine.name) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class OffersInOrder:
+    """Offers to look at first, and those of several machines for where the first meet no limit."""
+
+    first: tuple[Offer, ...]
+    reserve: tuple[Offer, ...] = ()
+
+
+def one_machine_first(found: Sequence[Offer], nodes: Sequence[int], asked_gpus: Sequence[int]) -> OffersInOrder:
+    """One machine, unless a number of machines is asked for, or a number of GPUs that no single machine has."""
+    if nodes:
+        matching = tuple(offer for offer in found if offer.nodes in nodes)
+        if not matching:
+            known = ", ".join(map(str, sorted({offer.nodes for offer in found})))
+            raise BadInput(f"no offer with {', '.join(map(str, nodes))} machines: they have {known}")
+        return OffersInOrder(matching)
+    single = {offer.gpus for offer in found if offer.nodes == 1}
+    first = tuple(o for o in found if o.nodes == 1 or (o.gpus in asked_gpus and o.gpus not in single))
+    return OffersInOrder(first, tuple(o for o in found if o not in set(first))) if first else OffersInOrder(tuple(found))
+
+
 def gpu_counts(text: str) -> tuple[int, ...]:
     """Numbers of GPUs of "1,2,8" or of a range: "1-64" has every power of two in it, and both ends."""
+    return counts_in(text, "GPUs")
+
+
+def counts_in(text: str, what: str) -> tuple[int, ...]:
+    """The same of GPUs or machines."""
     counts: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,7})\s*(?:(?:-|\.\.)\s*(\d{1,7}))?\s*", part)
         if match is None:
-            raise BadInput(f"numbers of GPUs are written 1,2,4,8 or 1-64; got {text!r}")
+            raise BadInput(f"numbers of {what} are written 1,2,4,8 or 1-64; got {text!r}")
         low, high = int(match[1]), int(match[2] or match[1])
         if not 1 <= low <= high <= MOST_GPUS:
-            raise BadInput(f"numbers of GPUs go from 1 to {MOST_GPUS}, the smaller first; got {text!r}")
+            raise BadInput(f"numbers of {what} go from 1 to {MOST_GPUS}, the smaller first; got {text!r}")
         counts += [low, high, *(2**n for n in range(low.bit_length(), high.bit_length()) if low <= 2**n <= high)]
     return tuple(dict.fromkeys(sorted(counts)))
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.where import PLACE_OPTIONS
-from epochcast.units import parse_bytes, parse_names, parse_seconds
+from epochcast.units import parse_bytes, parse_dollars, parse_fraction, parse_names, parse_seconds
 
 if TYPE_CHECKING:
     from epochcast.decide.plan.choice import PlanLimits
-    from epochcast.decide.plan.offers import Offer
+    from epochcast.decide.plan.offers import OffersInOrder
     from epochcast.decide.plan.plan_terms import PlanTerms
     from epochcast.decide.plan.spot import Spot
 
@@ -26,6 +26,12 @@ def _gpu_counts(text: str) -> tuple[int, ...]:
     from epochcast.decide.plan.offers import gpu_counts
 
     return gpu_counts(text)
+
+
+def _machine_counts(text: str) -> tuple[int, ...]:
+    from epochcast.decide.plan.offers import counts_in
+
+    return counts_in(text, "machines")
 
 
 def _number_text(value: object) -> str | None:
@@ -72,7 +78,17 @@ class PlanRequest:
         flag="--deadline",
     )
     budget_dollars: float | None = option(
-        None, "Choose the fastest that costs at most this many dollars.", unit="dollars", above=0, flag="--budget"
+        None,
+        "Choose the fastest that costs at most this, like $100.",
+        unit="dollars",
+        above=0,
+        parse=parse_dollars,
+        flag="--budget",
+    )
+    sure: float | None = option(
+        None,
+        "Probability with which deadline and budget are to be met, like 90% [default: by expected values].",
+        parse=parse_fraction,
     )
     objective: str | None = option(None, "What to choose: cheapest, fastest or knee (most time saved per dollar).")
     most_epochs: bool = option(False, "Find how many epochs fit in the budget or before the deadline.")
@@ -95,6 +111,20 @@ class PlanRequest:
         parse=_gpu_counts,
         default_text="1,2,4,8,16",
         example="[1, 2, 4, 8]",
+    )
+    nodes: tuple[int, ...] = option(
+        (),
+        "Numbers of machines used together, like 2 or 1-4 [default: 1; several where one meets no limit].",
+        parse=_machine_counts,
+        example="[1, 2]",
+    )
+    max_age_seconds: float | None = option(
+        None,
+        "Leave out prices older than this, like 30d [default: a note names those older than 90 days].",
+        unit="seconds",
+        above=0,
+        parse=partial(parse_seconds, unit="d"),
+        flag="--max-age",
     )
     any_host: bool = option(False, "Include machines with few CPUs or little host memory per GPU.")
     strategies: tuple[str, ...] = option(
@@ -143,13 +173,29 @@ class PlanRequest:
         flag="--restart",
     )
     billing: str | None = option(None, "Billed by second, minute or hour [default: the cloud's].")
-    boot_seconds: float = option(
-        0.0,
-        "Boot time of a rented machine, like 4m; it is billed.",
+    boot_seconds: float | None = option(
+        None,
+        "Boot time of a rented machine; it is billed [default: 2m].",
         unit="seconds",
+        least=0,
         parse=partial(parse_seconds, unit="m"),
-        default_text="0s",
         flag="--boot",
+    )
+    image_seconds: float | None = option(
+        None,
+        "Time to pull the container image onto a rented machine [default: 200s, 5 GB].",
+        unit="seconds",
+        least=0,
+        parse=partial(parse_seconds, unit="m"),
+        flag="--image-pull",
+    )
+    data_seconds: float | None = option(
+        None,
+        "Time to copy the data onto a rented machine [default: the dataset's size at 200 MB/s].",
+        unit="seconds",
+        least=0,
+        parse=partial(parse_seconds, unit="m"),
+        flag="--data-transfer",
     )
     storage_bytes: float = option(
         0.0,
@@ -188,7 +234,7 @@ class PlanRequest:
         """How long the job may take and what it may cost."""
         from epochcast.decide.plan.choice import PlanLimits
 
-        return PlanLimits(self.deadline_seconds, self.budget_dollars)
+        return PlanLimits(self.deadline_seconds, self.budget_dollars, self.sure)
 
     @property
     def interruptions(self) -> "Spot | None":
@@ -200,11 +246,11 @@ class PlanRequest:
         restart = RESTART_SECONDS if self.restart_seconds is None else self.restart_seconds
         return Spot(self.spot, self.checkpoint_seconds, restart)
 
-    def offers(self) -> "tuple[Offer, ...]":
-        """The offers that count."""
-        from epochcast.decide.plan.offers import offers
+    def offers(self) -> "OffersInOrder":
+        """The offers that count: those to look at first, and several machines for where one meets no limit."""
+        from epochcast.decide.plan.offers import offers, one_machine_first
 
-        return offers(
+        found = offers(
             self.gpus,
             clouds=self.clouds,
             devices=self.devices,
@@ -212,20 +258,25 @@ class PlanRequest:
             spot=self.spot is not None,
             any_host=self.any_host,
         )
+        return one_machine_first(found, self.nodes, () if self.gpus == OFFERED_GPUS else self.gpus)
 
-    def terms(self) -> "PlanTerms":
-        """Everything beside job, offers and limits, looked up and checked."""
+    def terms(self, data_bytes: float | None = None) -> "PlanTerms":
+        """Everything beside job, offers and limits, looked up and checked. `data_bytes` are copied to every machine."""
         from epochcast.decide.plan.billing import Extras
         from epochcast.decide.plan.learning import critical_batch
         from epochcast.decide.plan.plan_terms import PlanTerms, policy_of, what_if_in
+        from epochcast.decide.plan.startup import STARTUP, startup_of
 
+        startup = startup_of(self.boot_seconds, self.image_seconds, self.data_seconds, data_bytes)
+        extras = {name: getattr(self, name) for name in Extras.__slots__} | startup
         return PlanTerms(
             policy_of(self.batch_policy, self.batch, self.max_global_batch),
             None if self.critical_batch is None else critical_batch(self.critical_batch),
             what_if_in(self.what_if),
-            Extras(**{name: getattr(self, name) for name in Extras.__slots__}),
+            Extras(**extras),
             self.interruptions,
             tuple((self.augment_epochs or {}).items()),
+            tuple(name for name in STARTUP if getattr(self, name) is None),
         )
 
 
