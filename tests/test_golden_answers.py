@@ -64,6 +64,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "instances add": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h",),
     "instances import": ("instances import aws.csv --read-on 2026-11-16",),
     "instances remove": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h", "instances remove lab"),
+    "instances update": ("instances update aws.csv --read-on 2026-11-16",),
     "jobs": ("jobs",),
     "jobs init": ("jobs init resnet18 --name new --device T4 --batch 32",),
     "jobs schema": ("jobs schema",),

@@ -18,6 +18,7 @@ from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
+from epochcast.hardware.price_update import PriceUpdate
 from epochcast.hardware.skypilot_catalogue import Skipped
 from epochcast.hardware.topology import Topology
 from epochcast.measure.bench.link_fit import LinkFit
@@ -228,6 +229,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
         }
     ),
     "instances remove": AnswerShape(keys={"file": str, "name": str}),
+    "instances update": AnswerShape(PriceUpdate),
     "jobs": AnswerShape(keys={"file": str, "jobs": list[CheckedJob]}),
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
     "links": AnswerShape(keys={"links": list[Link]}),

@@ -1,4 +1,4 @@
-"""`epochcast instances`: machines and prices; `import` reads SkyPilot's catalogue, `add` takes one's own."""
+"""`epochcast instances`: machines and prices; `update` refreshes them, `add` takes one's own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,6 +66,33 @@ def instances(
     show(
         {"instances": [_entry(row) | {"price_age_days": row.age(today).days} for row in rows]}, as_json, view, wide=wide
     )
+    return 0
+
+
+@instances_app.command(epilog="Example: epochcast instances update")
+def update(
+    sources: Annotated[
+        list[str] | None, typer.Argument(help="gpuhunt, skypilot, files or URLs of price lists [default: gpuhunt].")
+    ] = None,
+    cloud: Annotated[str | None, typer.Option(help="Whose prices a file has [default: its folder's or own name].")] = None,
+    read_on: Annotated[str | None, typer.Option(help="Day of the prices, like 2026-08-22 [default: today].")] = None,
+    as_json: Json = False,
+) -> int:
+    """Refresh prices from gpuhunt's catalogue, SkyPilot's files, or your own; says what changed."""
+    from epochcast.base.current_time import now
+    from epochcast.hardware.own_machines import check_day
+    from epochcast.hardware.price_update import update_prices
+
+    if read_on is not None:
+        check_day(read_on)
+    answer = update_prices(tuple(sources or ()), now().date().isoformat(), cloud=cloud, read_on=read_on)
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.price_update(answer)
+
+    show(answer.as_dict(), as_json, view)
     return 0
 
 

@@ -23,6 +23,7 @@ from epochcast.surfaces.render.neighbours_table import with_neighbours
 from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
+from epochcast.surfaces.render.price_table import price_update
 from epochcast.surfaces.render.queue_table import queue, timetable
 from epochcast.surfaces.render.runs_table import run, runs
 from epochcast.surfaces.render.scaling_table import scaling
@@ -50,6 +51,7 @@ __all__ = [
     "oom",
     "plan",
     "policies",
+    "price_update",
     "probe",
     "queue",
     "run",
