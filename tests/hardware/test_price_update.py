@@ -59,7 +59,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     files["/aws/vms.csv"] = SKYPILOT_AWS.encode()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             content = files.get(self.path)
             self.send_response(200 if content is not None else 404)
             self.end_headers()
@@ -136,11 +136,11 @@ def test_a_zipped_list_is_read(tmp_path: Path) -> None:
 
 
 def test_without_a_network_prices_stay(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match="vms.csv cannot be read: .*; prices stay as they are"):
+    with pytest.raises(BadInput, match=r"vms.csv cannot be read: .*; prices stay as they are"):
         update_prices(["http://127.0.0.1:9/aws/vms.csv"], TODAY)
     pytest.importorskip("gpuhunt")
     monkeypatch.setenv("GPUHUNT_CATALOG_URL", "http://127.0.0.1:9/v3")
-    with pytest.raises(BadInput, match="gpuhunt's catalogue cannot be downloaded: .*; prices stay as they are"):
+    with pytest.raises(BadInput, match=r"gpuhunt's catalogue cannot be downloaded: .*; prices stay as they are"):
         update_prices([], TODAY)
     assert not own_folder.exists()
 
@@ -148,7 +148,10 @@ def test_without_a_network_prices_stay(own_folder: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GPUHUNT_AWS.replace("gpu_count", "gpus"), "is no price list of a known version: expected the columns of SkyPilot"),
+        (
+            GPUHUNT_AWS.replace("gpu_count", "gpus"),
+            "is no price list of a known version: expected the columns of SkyPilot",
+        ),
         (GPUHUNT_AWS.replace("20.5", "cheap"), "line 2: 'price' must be a number, got 'cheap'"),
         (GPUHUNT_AWS.replace("20.5", "-1"), "line 2: 'price' must be at least 0, got '-1'"),
         (GPUHUNT_AWS.replace("False", "maybe"), "line 2: 'spot' must be True or False, got 'maybe'"),

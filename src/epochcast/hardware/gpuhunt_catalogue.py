@@ -1,8 +1,9 @@
 """gpuhunt's catalogue of cloud prices (github.com/dstackai/gpuhunt) as listings.
 
-The library downloads the catalogue that its project publishes, one file per provider with a version that begins with the
-day. A row is a machine in a region, on demand or as spot; both become one listing. Its files have the same columns and
-are read without the library. Names of accelerators become those of `machines.toml`: "A100" with 80 GB is "A100-80GB".
+The library downloads the catalogue that its project publishes, one file per provider with a version that begins with
+the day. A row is a machine in a region, on demand or as spot; both become one listing. Its files have the same
+columns and are read without the library. Names of accelerators become those of `machines.toml`: "A100" with 80 GB is
+"A100-80GB".
 """
 
 import csv

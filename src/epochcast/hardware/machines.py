@@ -6,7 +6,8 @@
     FOLDER/own.toml     the user's own servers and prices
 
 FOLDER is `prices` in the user's data folder (EPOCHCAST_PRICES names another). Later files replace machines of the same
-cloud and name; a list of a cloud also replaces what it no longer has, of GPUs of which it has as many. Files are read again where they have changed.
+cloud and name; a list of a cloud also replaces other machines of that cloud with the same
+GPUs and number. Files are read again where they have changed.
 """
 
 import os

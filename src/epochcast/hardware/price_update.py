@@ -1,8 +1,8 @@
 """Refreshing the user's prices, and what changed by it.
 
-Sources: gpuhunt's published catalogue, SkyPilot's published files, or files and URLs. A file says by its columns what it
-is: SkyPilot's `vms.csv`, gpuhunt's `PROVIDER.csv` (also zipped), or a list of epochcast itself. Nothing is written where
-one source is at fault, and no forecast ever needs an update.
+Sources: gpuhunt's published catalogue, SkyPilot's published files, or files and URLs. A file says by its columns what
+it is: SkyPilot's `vms.csv`, gpuhunt's `PROVIDER.csv` (also zipped), or a list of epochcast itself. Nothing is written
+where one source is at fault, and no forecast ever needs an update.
 """
 
 import csv
@@ -76,7 +76,12 @@ class PriceUpdate(Record):
 
 
 def update_prices(
-    sources: Sequence[str], today: str, *, cloud: str | None = None, read_on: str | None = None, fetch: Fetch | None = None
+    sources: Sequence[str],
+    today: str,
+    *,
+    cloud: str | None = None,
+    read_on: str | None = None,
+    fetch: Fetch | None = None,
 ) -> PriceUpdate:
     """Prices of the sources into the user's folder; the first source of an offer counts."""
     found: dict[tuple[str, str], Instance] = {}
@@ -165,8 +170,8 @@ def _of_file(
     if columns.issuperset(COLUMNS):
         return tuple(read_price_list(text, source)), ()
     raise BadInput(
-        f"{source} is no price list of a known version: expected the columns of SkyPilot ({', '.join(NEEDED[:2])}, …) or "
-        f"of gpuhunt ({', '.join(GPUHUNT_COLUMNS[:2])}, …)"
+        f"{source} is no price list of a known version: expected the columns of SkyPilot "
+        f"({', '.join(NEEDED[:2])}, …) or of gpuhunt ({', '.join(GPUHUNT_COLUMNS[:2])}, …)"
     )
 
 
@@ -175,9 +180,7 @@ def _file_bytes(source: str) -> bytes:
         with Path(source).open("rb") as stream:
             content = stream.read(MOST_LIST_BYTES + 1)
     except OSError as error:
-        raise BadInput(
-            f"{source}: {error.strerror or error}; give {GPUHUNT}, {SKYPILOT}, a file or a URL"
-        ) from None
+        raise BadInput(f"{source}: {error.strerror or error}; give {GPUHUNT}, {SKYPILOT}, a file or a URL") from None
     if len(content) > MOST_LIST_BYTES:
         raise BadInput(f"{source} has more than {MOST_LIST_BYTES:,} bytes, too many for a price list")
     return content

@@ -11,6 +11,7 @@ from typing import Any
 from epochcast import api
 from epochcast.base.record import Record
 from epochcast.base.record_schema import json_schema, object_schema, type_schema
+from epochcast.decide.afford.affordable import Affordable
 from epochcast.decide.plan.job_moves import Move
 from epochcast.describe.capture.model_comparison import ModelComparison
 from epochcast.describe.datasets import Dataset
@@ -176,6 +177,7 @@ _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
 _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
 
 ANSWERS: Mapping[str, AnswerShape] = {
+    "afford": AnswerShape(Affordable),
     "advise": AnswerShape(
         api.Advice,
         optional={"probe": ProbeAnswer, "loader": Mapping[str, _Scalar]},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.errors import BadInput
-from epochcast.units import parse_bytes, parse_fraction
+from epochcast.units import parse_fraction, parse_size
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.change_limits import ChangeLimits
@@ -46,7 +46,7 @@ class DiffRequest:
         "Exit code 3 if the head needs more memory than this, like 40GiB.",
         unit="bytes",
         least=0,
-        parse=parse_bytes,
+        parse=parse_size,
         flag="--max-memory",
     )
 

@@ -54,12 +54,12 @@ class Extras:
 
     billing: str | None = None
     boot_seconds: float = 0.0
-    image_seconds: float = 0.0
-    data_seconds: float = 0.0
     storage_bytes: float = 0.0
     storage_dollars_per_gigabyte_month: float = 0.0
     egress_bytes: float = 0.0
     egress_dollars_per_gigabyte: float = 0.0
+    image_seconds: float = 0.0
+    data_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if self.billing is not None:

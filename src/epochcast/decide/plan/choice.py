@@ -64,7 +64,7 @@ class PlanLimits:
             if limit is not None and not (isfinite(limit) and limit > 0):
                 raise BadInput(f"a {name} must be above 0, got {limit:g}")
         if self.sure is not None and not LEAST_SURE <= self.sure <= MOST_SURE:
-            raise BadInput(f"--sure goes from {LEAST_SURE:.0%} to {MOST_SURE:.0%}, for example 90%; got {self.sure:.4g}")
+            raise BadInput(f"a limit is met with a probability of 50% to 99.9%, like sure=90%; got {self.sure:.4g}")
 
     def __bool__(self) -> bool:
         return self.deadline_seconds is not None or self.budget_dollars is not None

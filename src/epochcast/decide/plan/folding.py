@@ -53,7 +53,7 @@ class RunnerUp(Record):
 def runners_up(
     choice: Candidate, candidates: Sequence[Candidate], undominated: Sequence[Candidate], limits: PlanLimits, goal: str
 ) -> tuple[RunnerUp, ...]:
-    """The best on other GPUs that misses a limit, where it is better than the choice, and the next best that meets both."""
+    """The best on other GPUs that misses a limit and is better than the choice, and the next best that meets both."""
     others = [each for each in candidates if kind_of(each) != kind_of(choice)]
     if goal == "knee":  # its neighbours on the frontier
         others = [each for each in undominated if kind_of(each) != kind_of(choice)]

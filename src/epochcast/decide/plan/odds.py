@@ -4,7 +4,8 @@ The logarithm of the value is taken as normal on each side of the middle, with t
 
     P(value ≤ limit) = Φ(ln(limit/mid) / σ)        σ = ln(high/mid)/z above the middle, ln(mid/low)/z below it
 
-with z the quantile of the interval's coverage (1.645 for 90 %). Where an end is the middle, the value is known on that side.
+with z the quantile of the interval's coverage (1.645 for 90 %). Where an end is the middle, the value is
+known on that side.
 """
 
 from math import exp, log

@@ -3,7 +3,6 @@
 Machines are rented whole and all of their GPUs are used: k machines of g GPUs are k·g GPUs at k times the price of one.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,11 +19,11 @@ from epochcast.hardware.seller_names import seller_name
 from epochcast.hardware.topology import known_topology
 from epochcast.predict.forecast.placement import Placement, Price, placed
 from epochcast.predict.forecast.strategies.strategy import Strategy
+from epochcast.units import show_gpus
 
 # Machines of one owner, at what they cost that owner, are offered only by name; so are markets (`hardware.price`).
 PRIVATE = frozenset({"in-house"})
 BY_NAME_ONLY = PRIVATE | MARKETS
-MOST_GPUS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ class Offer:
     @property
     def gpus_title(self) -> str:
         """8 × RTX 4090; 2 machines × 8 H100-SXM5-80GB"""
-        box = self.instance
-        return f"{box.gpus} × {box.device}" if self.nodes == 1 else f"{self.nodes} machines × {box.gpus} {box.device}"
+        return show_gpus(self.instance.device, self.gpus, self.nodes)
 
     @property
     def gpus(self) -> int:
@@ -195,26 +193,9 @@ def one_machine_first(found: Sequence[Offer], nodes: Sequence[int], asked_gpus: 
         return OffersInOrder(matching)
     single = {offer.gpus for offer in found if offer.nodes == 1}
     first = tuple(o for o in found if o.nodes == 1 or (o.gpus in asked_gpus and o.gpus not in single))
-    return OffersInOrder(first, tuple(o for o in found if o not in set(first))) if first else OffersInOrder(tuple(found))
-
-
-def gpu_counts(text: str) -> tuple[int, ...]:
-    """Numbers of GPUs of "1,2,8" or of a range: "1-64" has every power of two in it, and both ends."""
-    return counts_in(text, "GPUs")
-
-
-def counts_in(text: str, what: str) -> tuple[int, ...]:
-    """The same of GPUs or machines."""
-    counts: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,7})\s*(?:(?:-|\.\.)\s*(\d{1,7}))?\s*", part)
-        if match is None:
-            raise BadInput(f"numbers of {what} are written 1,2,4,8 or 1-64; got {text!r}")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if not 1 <= low <= high <= MOST_GPUS:
-            raise BadInput(f"numbers of {what} go from 1 to {MOST_GPUS}, the smaller first; got {text!r}")
-        counts += [low, high, *(2**n for n in range(low.bit_length(), high.bit_length()) if low <= 2**n <= high)]
-    return tuple(dict.fromkeys(sorted(counts)))
+    return (
+        OffersInOrder(first, tuple(o for o in found if o not in set(first))) if first else OffersInOrder(tuple(found))
+    )
 
 
 def _in_regions(machine: Instance, patterns: Sequence[str], spot: bool) -> Instance | None:

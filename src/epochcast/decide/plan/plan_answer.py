@@ -26,12 +26,12 @@ from epochcast.decide.plan.choice import (
 from epochcast.decide.plan.folding import RunnerUp, folded, kind_of, runners_up, sellers
 from epochcast.decide.plan.gains import Gain, gains
 from epochcast.decide.plan.offers import Offer
-from epochcast.decide.plan.price_age import by_age
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.plan.plan_search import search, strategies_in
 from epochcast.decide.plan.plan_sentences import as_spot, recommendation, to_be_sure
 from epochcast.decide.plan.plan_terms import NO_TERMS, PlanTerms
 from epochcast.decide.plan.plan_warnings import warnings_of
+from epochcast.decide.plan.price_age import by_age
 from epochcast.decide.plan.spare import as_spare
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.job import AUTO, PLAIN, Job
@@ -398,4 +398,3 @@ def planned(
         missed=missed,
         today=today,
     )
-

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.where import PLACE_OPTIONS
-from epochcast.units import parse_bytes, parse_dollars, parse_fraction, parse_names, parse_seconds
+from epochcast.units import parse_counts, parse_dollars, parse_fraction, parse_names, parse_seconds, parse_size
 
 if TYPE_CHECKING:
     from epochcast.decide.plan.choice import PlanLimits
@@ -19,19 +19,8 @@ if TYPE_CHECKING:
 
 # Up to two of the largest machines that most clouds have.
 OFFERED_GPUS = (1, 2, 4, 8, 16)
+MOST_EPOCHS_SURE = 0.95
 _STRATEGIES = next(place_option.help for place_option in PLACE_OPTIONS if place_option.name == "strategy")
-
-
-def _gpu_counts(text: str) -> tuple[int, ...]:
-    from epochcast.decide.plan.offers import gpu_counts
-
-    return gpu_counts(text)
-
-
-def _machine_counts(text: str) -> tuple[int, ...]:
-    from epochcast.decide.plan.offers import counts_in
-
-    return counts_in(text, "machines")
 
 
 def _number_text(value: object) -> str | None:
@@ -91,7 +80,9 @@ class PlanRequest:
         parse=parse_fraction,
     )
     objective: str | None = option(None, "What to choose: cheapest, fastest or knee (most time saved per dollar).")
-    most_epochs: bool = option(False, "Find how many epochs fit in the budget or before the deadline.")
+    most_epochs: bool = option(
+        False, "Find how many epochs fit in the budget or before the deadline, 95% sure unless --sure says otherwise."
+    )
     clouds: tuple[str, ...] = option(
         (),
         "Only these clouds, like aws,gcp; your own machines and marketplaces count only if named.",
@@ -108,14 +99,14 @@ class PlanRequest:
     gpus: tuple[int, ...] = option(
         OFFERED_GPUS,
         "Numbers of GPUs, in whole machines of one kind, like 1,8 or 1-64 (powers of two).",
-        parse=_gpu_counts,
+        parse=parse_counts,
         default_text="1,2,4,8,16",
         example="[1, 2, 4, 8]",
     )
     nodes: tuple[int, ...] = option(
         (),
         "Numbers of machines used together, like 2 or 1-4 [default: 1; several where one meets no limit].",
-        parse=_machine_counts,
+        parse=partial(parse_counts, what="machines"),
         example="[1, 2]",
     )
     max_age_seconds: float | None = option(
@@ -201,18 +192,22 @@ class PlanRequest:
         0.0,
         "Storage during the job, like 500GB, at --storage-price.",
         unit="bytes",
-        parse=parse_bytes,
+        parse=parse_size,
         flag="--storage",
     )
-    storage_dollars_per_gigabyte_month: float = option(0.0, "Dollars per GB and month.", flag="--storage-price")
+    storage_dollars_per_gigabyte_month: float = option(
+        0.0, "Dollars per GB and month, like $0.08.", parse=parse_dollars, flag="--storage-price"
+    )
     egress_bytes: float = option(
         0.0,
         "Data downloaded at the end, like 20GB, at --egress-price.",
         unit="bytes",
-        parse=parse_bytes,
+        parse=parse_size,
         flag="--egress",
     )
-    egress_dollars_per_gigabyte: float = option(0.0, "Dollars per GB.", flag="--egress-price")
+    egress_dollars_per_gigabyte: float = option(
+        0.0, "Dollars per GB, like $0.09.", parse=parse_dollars, flag="--egress-price"
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, PLAN_OPTIONS)
@@ -234,7 +229,9 @@ class PlanRequest:
         """How long the job may take and what it may cost."""
         from epochcast.decide.plan.choice import PlanLimits
 
-        return PlanLimits(self.deadline_seconds, self.budget_dollars, self.sure)
+        # The most epochs at expected values would exceed the limits in half of all cases.
+        sure = MOST_EPOCHS_SURE if self.sure is None and self.most_epochs else self.sure
+        return PlanLimits(self.deadline_seconds, self.budget_dollars, sure)
 
     @property
     def interruptions(self) -> "Spot | None":

@@ -1,4 +1,4 @@
-"""What a plan says in words: the recommendation, the nearest misses, why rivals lost, spare capacity, what to measure."""
+"""What a plan says in words: the recommendation, the nearest misses, why rivals lost, spot, what to measure."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

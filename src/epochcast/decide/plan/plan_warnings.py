@@ -74,8 +74,8 @@ def _startup(job: Job, shown: Sequence[Candidate], terms: PlanTerms) -> Iterator
     known = job.known_dataset is not None or "data_seconds" not in terms.assumed_startup
     data = f"data transfer {show_seconds(extras.data_seconds)}" if known else "no data transfer, as its size is unknown"
     yield Note(
-        f"Assuming {show_seconds(extras.boot_seconds)} to boot, image pull {show_seconds(extras.image_seconds)}, {data}: "
-        "set --boot, --image-pull, --data-transfer."
+        f"Assuming {show_seconds(extras.boot_seconds)} to boot, image pull {show_seconds(extras.image_seconds)}, "
+        f"{data}: set --boot, --image-pull, --data-transfer."
     )
 
 

@@ -1,6 +1,7 @@
 """From the order of a machine to the first step: it boots, pulls the image, and copies the data.
 
-    image seconds = IMAGE_BYTES / IMAGE_BYTES_PER_SECOND          data seconds = bytes of the dataset / DATA_BYTES_PER_SECOND
+    image seconds = IMAGE_BYTES / IMAGE_BYTES_PER_SECOND
+    data seconds = bytes of the dataset / DATA_BYTES_PER_SECOND
 
 All are assumptions that a user may replace, and every answer calls them so. Every machine copies the whole dataset, at
 the same time as the others.
@@ -13,8 +14,8 @@ from typing import Any
 # that it varies with image, type and region; sellers of GPUs say from under one minute to several.
 BOOT_SECONDS = 120.0
 # Image: assumption, a compressed image with CUDA and a framework. The rate to pull and unpack it follows from a
-# published "10-15 minutes to start a new instance" with an image of 15 GB (tensorfuse.io/blog/gpu-containers-cold-start,
-# September 2024), less the boot: 19 to 31 MB/s.
+# published "10-15 minutes to start a new instance" with an image of 15 GB
+# (tensorfuse.io/blog/gpu-containers-cold-start, September 2024), less the boot: 19 to 31 MB/s.
 IMAGE_BYTES, IMAGE_BYTES_PER_SECOND = 5e9, 25e6
 # Data: assumption. Object storage gives 85 to 90 MB/s per connection (Amazon S3 user guide, performance guidelines);
 # a copy with several connections is taken as 200 MB/s.

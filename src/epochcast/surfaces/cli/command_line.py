@@ -46,6 +46,7 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "afford",
     "diff",
     "track",
     "check",

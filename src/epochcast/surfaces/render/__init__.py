@@ -1,6 +1,7 @@
 """Answers as tables for a terminal. Numbers get their units (ms, GiB) here and nowhere before."""
 
 from epochcast.surfaces.render.advise_table import advice, loader, probe
+from epochcast.surfaces.render.afford_table import afford
 from epochcast.surfaces.render.bench_table import campaign
 from epochcast.surfaces.render.catalogue_tables import (
     datasets,
@@ -32,6 +33,7 @@ from epochcast.surfaces.render.track_table import track, track_live
 
 __all__ = [
     "advice",
+    "afford",
     "campaign",
     "choices",
     "comparison",

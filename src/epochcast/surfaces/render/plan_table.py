@@ -78,7 +78,11 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     caption = _caption(answer, rows)
     rows_shown = [[row[name] for name in headings] for row in cells]
     return table(
-        header([title], *(row.forecast for row in rows)), columns, rows_shown, caption, drop=("machine", "batch", "up to ")
+        header([title], *(row.forecast for row in rows)),
+        columns,
+        rows_shown,
+        caption,
+        drop=("machine", "batch", "up to "),
     )
 
 
