@@ -36,6 +36,7 @@ from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.observe.store.access_tokens import Token
+from epochcast.observe.store.run_bill import RunBill
 from epochcast.observe.store.store_rows import Attempt, RunRow
 from epochcast.observe.store.thinning import Thinned
 from epochcast.predict.forecast.forecast import MEMORY_KEYS, SETUP
@@ -187,6 +188,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "bench loader": _bench(_LOADER_QUESTION),
     "bench models": _bench(_MODEL_QUESTION),
     "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
+    "bill": AnswerShape(RunBill),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
     "check": AnswerShape(SpeedCheck, optional=_NEIGHBOURS),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),

@@ -56,6 +56,7 @@ COMMANDS = (
     "schedule_run",
     "serve",
     "runs",
+    "bill",
     "jobs",
     "evaluate",
     "calibrate",

@@ -3,6 +3,7 @@
 from epochcast.surfaces.render.advise_table import advice, loader, probe
 from epochcast.surfaces.render.afford_table import afford
 from epochcast.surfaces.render.bench_table import campaign
+from epochcast.surfaces.render.bill_table import bill
 from epochcast.surfaces.render.catalogue_tables import (
     datasets,
     devices,
@@ -34,6 +35,7 @@ from epochcast.surfaces.render.track_table import track, track_live
 __all__ = [
     "advice",
     "afford",
+    "bill",
     "campaign",
     "choices",
     "comparison",
