@@ -192,10 +192,14 @@ def one_machine_first(found: Sequence[Offer], nodes: Sequence[int], asked_gpus: 
             raise BadInput(f"no offer with {', '.join(map(str, nodes))} machines: they have {known}")
         return OffersInOrder(matching)
     single = {offer.gpus for offer in found if offer.nodes == 1}
-    first = tuple(o for o in found if o.nodes == 1 or (o.gpus in asked_gpus and o.gpus not in single))
-    return (
-        OffersInOrder(first, tuple(o for o in found if o not in set(first))) if first else OffersInOrder(tuple(found))
-    )
+
+    def is_first(offer: Offer) -> bool:
+        return offer.nodes == 1 or (offer.gpus in asked_gpus and offer.gpus not in single)
+
+    first = tuple(offer for offer in found if is_first(offer))
+    if not first:
+        return OffersInOrder(tuple(found))
+    return OffersInOrder(first, tuple(offer for offer in found if not is_first(offer)))
 
 
 def _in_regions(machine: Instance, patterns: Sequence[str], spot: bool) -> Instance | None:
