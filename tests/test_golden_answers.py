@@ -40,10 +40,12 @@ TRACKED = "track train.log --total 4000 --job imagenet --run first"
 # The last line is the question; those before it prepare it.
 KEPT: Mapping[str, tuple[str, ...]] = {
     "advise": ("advise resnet50 --device V100 --cpus 8 --loader-seconds 8ms",),
+    "afford": ("afford --budget 20 --clouds aws --devices T4 --gpus 1 --dataset cifar10 resnet18 resnet50",),
     "bench collectives": ("bench collectives --device cpu --ranks 2 --sizes 4KiB --out m.jsonl",),
     "bench loader": ("bench loader --batch 2 --budget 1s --out m.jsonl",),
     "bench models": ("bench models campaign.toml --device cpu --threads 1 --out m.jsonl",),
     "bench ops": ("bench ops --device cpu --threads 1 --dtypes float32 --budget 1ms --out m.jsonl",),
+    "bill": (TRACKED, "bill first"),
     "calibrate": ("calibrate --device A100 --gemm-seconds bf16:8192x8192x8192=4.6ms",),
     "check": ("check resnet50 --device V100 --batch 64 --observed 200img/s",),
     "datasets": ("datasets",),
@@ -64,6 +66,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "instances add": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h",),
     "instances import": ("instances import aws.csv --read-on 2026-11-16",),
     "instances remove": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h", "instances remove lab"),
+    "instances update": ("instances update aws.csv --read-on 2026-11-16",),
     "jobs": ("jobs",),
     "jobs init": ("jobs init resnet18 --name new --device T4 --batch 32",),
     "jobs schema": ("jobs schema",),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochcast import testing as testing
     from epochcast.api import advise as advise
+    from epochcast.api import afford as afford
     from epochcast.api import check as check
     from epochcast.api import diff as diff
     from epochcast.api import fit as fit
@@ -72,6 +73,7 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "afford",
     "check",
     "diff",
     "fit",
@@ -94,7 +96,7 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling"), "epochcast.api"
+        ("advise", "afford", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling"), "epochcast.api"
     ),
     **dict.fromkeys(
         (

@@ -27,6 +27,8 @@ from epochcast.api_options import Config, job_and_where, requested, session_for,
 from epochcast.decide.advise.advice import Advice, AdviceProblem
 from epochcast.decide.advise.advice import advise as solve_advice
 from epochcast.decide.advise.advise_request import AdviseRequest
+from epochcast.decide.afford.afford_request import AffordRequest
+from epochcast.decide.afford.affordable import Affordable, affordable
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_compare import DiffSession
 from epochcast.decide.diff.diff_request import DiffRequest
@@ -62,12 +64,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "Affordable",
     "Diff",
     "Forecast",
     "Inspection",
     "Plan",
     "Scaling",
     "advise",
+    "afford",
     "check",
     "diff",
     "find_model",
@@ -340,6 +344,28 @@ def plan(
     job, _, notes = job_and_where(plan, model, options, None, config, has_place=False)
     answer = planned(job, terms, session_for(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
+
+
+@takes(AffordRequest, Job)
+def afford(
+    models: object,
+    request: AffordRequest | None = None,
+    *,
+    today: date | None = None,
+    config: Config = (),
+    profile: str | Path | None = None,
+    session: Session | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Affordable:
+    """What a budget and a deadline pay for: the most epochs or tokens of each model, in full and by LoRA, and where.
+
+    `models` is one or a list; `options` are those of `AffordRequest` (or a `request` made before) and of `Job`.
+    """
+    terms, options = requested(AffordRequest, request, options)
+    each = list(models) if isinstance(models, list | tuple) else [models]
+    jobs = [job_and_where(afford, model, options, None, config, has_place=False)[0] for model in each]
+    return affordable(jobs, terms, session_for(session, None, profile), progress, today)
 
 
 @takes(DiffRequest, Job, Where)

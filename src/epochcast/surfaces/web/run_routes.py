@@ -16,6 +16,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.observe.recording.opened_runs import names_of_run
 from epochcast.observe.recording.recorded_rows import KINDS
 from epochcast.observe.store.row_values import RunFilter
+from epochcast.observe.store.run_bill import optional_bill
 from epochcast.observe.store.store_rows import STATES, RunPlace, RunRow
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.surfaces.web.access import Caller
@@ -234,8 +235,10 @@ async def detailed(running: Running, run: RunRow) -> dict[str, Any]:
     def read() -> dict[str, Any]:
         forecasts = running.store.forecasts(run_id=run.id)
         attempts = running.store.attempts(run.id)
+        bill = optional_bill(running.store, run)
         return {
             **shown(run),
+            "bill": None if bill is None else bill.as_dict(),
             "progress": None if run.standing is None else run.standing.as_dict(),
             "forecast": dict(forecasts[0].forecast) if forecasts else None,
             "attempts": [

@@ -10,6 +10,7 @@ function show(run) {
   showRemaining(run);
   say("ends-more", run.started_at ? `began ${clock(run.started_at)}` : "");
   say("cost", dollars(run.progress?.dollars_so_far ?? run.dollars_so_far));
+  if (run.bill) say("bill", run.bill.sentence);
   const all = run.progress?.dollars_in_all;
   say("cost-more", all ? `in all ${dollars(all.mid)} (${interval(all, dollars)})` : "no price is known for this run");
   by("progress").value = run.fraction ?? 0;
