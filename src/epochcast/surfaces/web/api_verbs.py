@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.base.options import Option, check_names, options_of
+from epochcast.base.options import Option, check_names, option, options_of
 from epochcast.decide.advise.advise_request import AdviseRequest
 from epochcast.decide.diff.diff_request import DIFF_OPTIONS
 from epochcast.decide.plan.plan_request import PlanRequest
@@ -30,6 +30,13 @@ def _offered(options: tuple[Option, ...]) -> dict[str, Option]:
 
 DRAW = Option("draw", bool, False, "Answer with a chart, too: a Vega-Lite specification under `chart`.")
 DIFF_LIMITS: Mapping[str, Option] = _offered(DIFF_OPTIONS)
+
+
+@dataclass(frozen=True)
+class SpeedQuestionText:
+    """What was observed of a run, as somebody types or pastes it."""
+
+    observed: str = option("", "A speed like 39s/it or 2.1k tokens/s, or pasted lines of a log or a progress bar.")
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,9 @@ VERBS: Mapping[str, Verb] = {
         Verb("advise", "Largest and best batch, loader workers, the bottleneck.", AdviseRequest),
         Verb("scaling", "One job at several numbers of GPUs.", ScalingRequest, draws=True),
         Verb("plan", "What to rent: every offer by time and cost, and the one to choose.", PlanRequest, False, True),
+        Verb(
+            "check", "Whether an observed speed is normal, and the likeliest causes where it is not.", SpeedQuestionText
+        ),
         Verb("inspect", "What a model is made of, layer by layer.", has_place=False),
     )
 }

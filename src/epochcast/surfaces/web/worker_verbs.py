@@ -8,6 +8,7 @@ from typing import Any
 
 from epochcast import api
 from epochcast.errors import BadInput, UnknownName
+from epochcast.observe.check.observed import read_pasted
 from epochcast.predict.forecast.session import Session
 from epochcast.surfaces.web.answer_cache import PROJECT
 from epochcast.surfaces.web.api_verbs import DIFF_LIMITS, DRAW, UPLOAD, VERBS, check_model, read_options
@@ -17,6 +18,7 @@ from epochcast.surfaces.web.uploads import stored_reference, summary_of
 Answer = dict[str, Any]
 
 MOST_PREDICTED_ROWS = 10_000
+MOST_PASTED = 100_000
 
 
 class Answering:
@@ -93,6 +95,22 @@ def _inspect(options: dict[str, Any], session: Session) -> Answer:
     return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
 
 
+def _check(options: dict[str, Any], session: Session) -> Answer:
+    observed = options.pop("observed", "")
+    if not observed.strip():
+        raise BadInput("say what was observed: a speed like 39s/it, or lines of a log")
+    if len(observed) > MOST_PASTED:
+        raise BadInput(f"at most {MOST_PASTED:,} characters of a log are read here, got {len(observed):,}")
+    return api.check(options.pop("model"), read_pasted(observed), config=None, session=session, **options).as_dict()
+
+
+def _compared(question: Mapping[str, Any]) -> Answer:
+    """Models of past jobs compared on a table that was sent."""
+    from epochcast.surfaces.web.history_tables import compared
+
+    return compared(Path(question["path"]), question)
+
+
 def _summary(question: Mapping[str, Any]) -> Answer:
     return summary_of(Path(question["path"]))
 
@@ -132,6 +150,7 @@ _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
     "schedule": sent_queue,
     "simulate": simulated,
     "history": _predicted,
+    "history_compare": _compared,
 }
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
@@ -140,4 +159,5 @@ _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
     "scaling": partial(_with_chart, api.scaling),
     "plan": partial(_with_chart, api.plan),
     "inspect": _inspect,
+    "check": _check,
 }
