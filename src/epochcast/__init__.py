@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epochcast.api import oom as oom
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
+    from epochcast.api import share as share
     from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.describe.graph.op import Kind as Kind
     from epochcast.describe.graph.op import Op as Op
@@ -87,6 +88,7 @@ __all__ = [
     "register_op",
     "scaling",
     "schedule_plan",
+    "share",
     "testing",
     "track",
 ]
@@ -94,7 +96,7 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling"), "epochcast.api"
+        ("advise", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling", "share"), "epochcast.api"
     ),
     **dict.fromkeys(
         (

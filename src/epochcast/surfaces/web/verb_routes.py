@@ -1,4 +1,4 @@
-"""Routes of verbs: forecast, advise, scaling, plan, inspect, diff; and models that are sent as files."""
+"""Routes of verbs: forecast, advise, scaling, plan, inspect, check, oom, diff; and models that are sent as files."""
 
 import json
 from http import HTTPStatus
@@ -24,6 +24,8 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "scaling": {"model": "resnet50", "device": "V100", "batch": 64, "gpus": [1, 2, 4, 8]},
     "plan": {"model": "resnet50", "batch": 1024, "dataset": "imagenet-1k", "epochs": 90, "deadline_seconds": "6h"},
     "inspect": {"model": "resnet50"},
+    "check": {"model": "resnet50", "device": "V100", "batch": 64, "observed": "200img/s"},
+    "oom": {"message": "CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB"},
 }
 
 
