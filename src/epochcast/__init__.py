@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from epochcast.api import oom as oom
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
+    from epochcast.api import share as share
     from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.describe.graph.op import Kind as Kind
     from epochcast.describe.graph.op import Op as Op
@@ -89,6 +90,7 @@ __all__ = [
     "register_op",
     "scaling",
     "schedule_plan",
+    "share",
     "testing",
     "track",
 ]
@@ -96,7 +98,8 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "afford", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling"), "epochcast.api"
+        ("advise", "afford", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling", "share"),
+        "epochcast.api",
     ),
     **dict.fromkeys(
         (

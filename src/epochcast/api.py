@@ -58,6 +58,8 @@ from epochcast.predict.forecast.where import Where
 
 if TYPE_CHECKING:
     from epochcast.measure.fit.local_fit import FittedDevice
+    from epochcast.measure.shared.shared_run import SharedRun
+    from epochcast.observe.check.observation import Observation
     from epochcast.observe.check.observed import Observed
     from epochcast.observe.check.speed_check import SpeedCheck
     from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
@@ -81,6 +83,7 @@ __all__ = [
     "oom",
     "plan",
     "scaling",
+    "share",
 ]
 
 Progress = Callable[[int, int], None]
@@ -154,20 +157,25 @@ def check(
     >>> answer.verdict, len(answer.causes) > 0
     ('slower', True)
     """
-    from epochcast.observe.check.observed import read_observed
-    from epochcast.observe.check.observed_process import RunningProcess
     from epochcast.observe.check.speed_check import check_speed
 
-    if observed is None and pid is None:
-        raise BadInput("say what was observed: a speed like '39s/it', a log, or the number of a process (`pid`)")
-    observation = None if observed is None else read_observed(observed)
-    if pid is not None:
-        observation = RunningProcess.of(pid).observation(observation)
-    assert observation is not None
+    observation = _observation(observed, pid)
     job, where, notes = job_and_where(check, model, options, placement, config)
     session = session_for(session, cost_model, profile)
     answer = check_speed(job, placement or placement_of(where, job, session), observation, session)
     return replace(answer, forecast=with_read_notes(answer.forecast, notes))
+
+
+def _observation(observed: "Observed | None", pid: int | None) -> "Observation":
+    from epochcast.observe.check.observed import read_observed
+    from epochcast.observe.check.observed_process import RunningProcess
+
+    observation = None if observed is None else read_observed(observed)
+    if pid is not None:
+        return RunningProcess.of(pid).observation(observation)
+    if observation is None:
+        raise BadInput("say what was observed: a speed like '39s/it', a log, or the number of a process (`pid`)")
+    return observation
 
 
 @takes(Job, Where)
@@ -412,11 +420,16 @@ def diff(
 
 
 def fit(
-    measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None, allow_code: bool = False
+    measurements: Sequence[Path],
+    *,
+    progress: Callable[[float], None] | None = None,
+    allow_code: bool = False,
+    shared: Path | None = None,
 ) -> "FittedDevice":
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
 
-    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not.
+    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not. `shared`
+    is a folder of shared runs, whose steps on the same hardware count, too.
 
     >>> import epochcast as ec
     >>> from pathlib import Path
@@ -427,9 +440,37 @@ def fit(
     measure first: ...
     """
     from epochcast.measure.fit.local_fit import fit_files
+    from epochcast.measure.fit.shared_fit import shared_steps
+    from epochcast.measure.shared.shared_run import shared_in
 
     today = datetime.now(UTC).date().isoformat()
-    return fit_files(measurements, date=today, progress=progress, allow_code=allow_code)
+    steps = () if shared is None else shared_steps(shared_in(shared))
+    return fit_files(measurements, date=today, progress=progress, allow_code=allow_code, steps=steps)
+
+
+@takes(Job, Where)
+def share(
+    model: object = None,
+    observed: "Observed | None" = None,
+    placement: Placement | None = None,
+    *,
+    pid: int | None = None,
+    contributor: str | None = None,
+    config: Config = (),
+    session: Session | None = None,
+    **options: Any,
+) -> "SharedRun":
+    """A measured run as it is shared: `answer.text()` is the file, and nothing in it says who or where.
+
+    `observed`, `pid` and options are those of `check`; `contributor` is named where one wants to be.
+    """
+    from epochcast.observe.share.run_sharing import shared_observation
+
+    observation = _observation(observed, pid)
+    job, where, _ = job_and_where(share, model, options, placement, config)
+    session = session_for(session, None, None)
+    placement = placement or placement_of(where, job, session)
+    return shared_observation(job, placement, observation, session, contributor=contributor)
 
 
 def inspect(

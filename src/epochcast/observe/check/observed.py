@@ -41,11 +41,11 @@ def _of_text(text: str) -> Observation:
         path = Path(text.strip())
         if _is_file(path):
             return _of_file(path)
-    return read_pasted(text)
+    return read_typed(text)
 
 
-def read_pasted(text: str) -> Observation:
-    """A typed speed or lines of a log; never a file, so that a server can read what others send."""
+def read_typed(text: str) -> Observation:
+    """A speed or pasted lines; no file is read."""
     try:
         return read_rate(text)
     except BadInput as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from epochcast.base.options import Option
-from epochcast.surfaces.web.api_verbs import DRAW, VERBS
+from epochcast.surfaces.web.api_verbs import DRAW, NEIGHBOURS, VERBS
 
 # What the page shows first, and the words for it.
 MAIN: Mapping[str, str] = {
@@ -36,6 +36,8 @@ HINTS: Mapping[str, str] = {
     "dataset": "Or say the samples below, under Data.",
     "epochs": "",
 }
+# Asked by the page itself.
+_OF_THE_PAGE = (DRAW.name, NEIGHBOURS.name)
 # Lists of names beside a text: others are taken, too, such as V100 for one of its boards.
 LISTS: Mapping[str, str] = {"model": "models", "device": "devices"}
 # Sliders: by factors of two, up to 2^n.
@@ -60,7 +62,7 @@ class FormGroup:
 
 def flags() -> dict[str, str]:
     """How the command line spells options, by their names."""
-    return {name: option.command_flag for name, option in VERBS["forecast"].options.items() if name != DRAW.name}
+    return {name: option.command_flag for name, option in VERBS["forecast"].options.items() if name not in _OF_THE_PAGE}
 
 
 def main_fields() -> tuple[FormField, ...]:
@@ -71,7 +73,7 @@ def main_fields() -> tuple[FormField, ...]:
 
 def more_groups() -> tuple[FormGroup, ...]:
     """Everything else, by what it is about."""
-    rest = [option for name, option in VERBS["forecast"].options.items() if name not in MAIN and name != DRAW.name]
+    rest = [option for name, option in VERBS["forecast"].options.items() if name not in (*MAIN, *_OF_THE_PAGE)]
     grouped = [
         FormGroup(title, _fields([option for option in rest if option.group == key])) for key, title in GROUPS.items()
     ]

@@ -8,10 +8,17 @@ from typing import Any
 
 from epochcast import api
 from epochcast.errors import BadInput, UnknownName
-from epochcast.observe.check.observed import read_pasted
 from epochcast.predict.forecast.session import Session
-from epochcast.surfaces.web.answer_cache import PROJECT
-from epochcast.surfaces.web.api_verbs import DIFF_LIMITS, DRAW, UPLOAD, VERBS, check_model, read_options
+from epochcast.surfaces.web.api_verbs import (
+    DIFF_LIMITS,
+    DRAW,
+    NEIGHBOURS,
+    PROJECT,
+    UPLOAD,
+    VERBS,
+    check_model,
+    read_options,
+)
 from epochcast.surfaces.web.queue_worker import kept_queue, sent_queue, simulated
 from epochcast.surfaces.web.uploads import stored_reference, summary_of
 
@@ -42,7 +49,7 @@ class Answering:
 
     def _read(self, verb: str, question: Mapping[str, Any], project: str) -> dict[str, Any]:
         options = VERBS[verb].read(question)
-        if options["model"].startswith(UPLOAD):
+        if options.get("model", "").startswith(UPLOAD):
             options["model"] = stored_reference(self._uploads, project, options["model"].removeprefix(UPLOAD))
         return options
 
@@ -53,6 +60,7 @@ class Answering:
         sides = [self._read("forecast", question[side] or {}, project) for side in ("base", "head")]
         for side in sides:
             side.pop(DRAW.name, None)
+            side.pop(NEIGHBOURS.name, None)
         (base, place), (head, other) = map(_job_and_place, sides)
         if place != other:
             raise BadInput("a diff compares two jobs at one place: device, gpus and the like must be the same")
@@ -69,11 +77,34 @@ def _job_and_place(options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Session) -> Answer:
-    is_drawn = options.pop(DRAW.name, False)
+    is_drawn, has_neighbours = options.pop(DRAW.name, False), options.pop(NEIGHBOURS.name, False)
     answer = verb(options.pop("model"), config=None, session=session, **options)
     body: Answer = answer.as_dict()
+    if has_neighbours:
+        body |= _neighbours(answer, session)
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
+
+
+def _neighbours(forecast: api.Forecast, session: Session) -> Answer:
+    from epochcast.measure.neighbours.nearest_runs import neighbours
+
+    return {"neighbours": [each.as_dict() for each in neighbours(forecast, session=session)]}
+
+
+def _check(options: dict[str, Any], session: Session) -> Answer:
+    from epochcast.observe.check.observed import read_typed
+
+    has_neighbours, text = options.pop(NEIGHBOURS.name, False), options.pop("observed")
+    if len(text) > MOST_PASTED:
+        raise BadInput(f"at most {MOST_PASTED:,} characters of a log are read here, got {len(text):,}")
+    answer = api.check(options.pop("model"), read_typed(text), config=None, session=session, **options)
+    return answer.as_dict() | (_neighbours(answer.forecast, session) if has_neighbours else {})
+
+
+def _oom(options: dict[str, Any], session: Session) -> Answer:
+    message, model = options.pop("message"), options.pop("model", None)
+    return api.oom(message, model, config=None, session=session, **options).as_dict()
 
 
 def _chart(answer: object) -> Any:
@@ -93,15 +124,6 @@ def _chart(answer: object) -> Any:
 def _inspect(options: dict[str, Any], session: Session) -> Answer:
     model, names = options.pop("model"), ("input_shape", "aux")
     return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
-
-
-def _check(options: dict[str, Any], session: Session) -> Answer:
-    observed = options.pop("observed", "")
-    if not observed.strip():
-        raise BadInput("say what was observed: a speed like 39s/it, or lines of a log")
-    if len(observed) > MOST_PASTED:
-        raise BadInput(f"at most {MOST_PASTED:,} characters of a log are read here, got {len(observed):,}")
-    return api.check(options.pop("model"), read_pasted(observed), config=None, session=session, **options).as_dict()
 
 
 def _compared(question: Mapping[str, Any]) -> Answer:
@@ -160,4 +182,5 @@ _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
     "plan": partial(_with_chart, api.plan),
     "inspect": _inspect,
     "check": _check,
+    "oom": _oom,
 }
