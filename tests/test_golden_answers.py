@@ -30,6 +30,8 @@ SHOWN_OF_LONGER = 3
 
 OF_ONE_RUN = "runs NAME"
 """`runs` answers differently where it is asked for one."""
+GENERATES = "forecast generate"
+"""`forecast` answers differently where a job generates text."""
 IS_A_SCHEMA = "jobs schema"
 """Prints a schema, and so has none."""
 
@@ -58,6 +60,10 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "evaluate": ("evaluate measured.csv --by model",),
     "fit": ("fit measured.jsonl --out profile.json --no-save",),
     "forecast": ("forecast resnet50 --device V100 --batch 64 --gpus 4 --dataset imagenet-1k --epochs 90 --explain",),
+    GENERATES: (
+        "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
+        "--concurrency 256 --requests 1k",
+    ),
     "history compare": ("history compare jobs.csv --target step_seconds --quick --with ridge,linear --split holdout",),
     "history fit": (FIT,),
     "history predict": (FIT, "history predict new_jobs.csv --model model.json"),
@@ -235,5 +241,5 @@ def _with_json(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def test_every_command_with_json_has_a_kept_answer_and_a_schema() -> None:
     kept = {path.stem.replace("_", " ") for path in GOLDEN.glob("*.json")}
-    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN} == {*ANSWERS, IS_A_SCHEMA}
+    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN, GENERATES} == {*ANSWERS, IS_A_SCHEMA}
     assert MASKED.keys() <= KEPT.keys()

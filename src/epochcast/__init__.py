@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from epochcast.api import diff as diff
     from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
+    from epochcast.api import generate as generate
     from epochcast.api import inspect as inspect
     from epochcast.api import oom as oom
     from epochcast.api import plan as plan
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from epochcast.predict.forecast.placement import place as place
     from epochcast.predict.forecast.session import Session as Session
     from epochcast.predict.forecast.where import Where as Where
+    from epochcast.predict.post_training.generation import Generation as Generation
     from epochcast.queues import schedule_plan as schedule_plan
 
 __version__ = "0.2.0"
@@ -80,6 +82,7 @@ __all__ = [
     "fit",
     "follow",
     "forecast",
+    "generate",
     "inspect",
     "oom",
     "place",
@@ -98,7 +101,20 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "afford", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling", "share"),
+        (
+            "advise",
+            "afford",
+            "check",
+            "diff",
+            "fit",
+            "forecast",
+            "generate",
+            "inspect",
+            "oom",
+            "plan",
+            "scaling",
+            "share",
+        ),
         "epochcast.api",
     ),
     **dict.fromkeys(
@@ -125,6 +141,7 @@ _HOMES = {
     "Session": "epochcast.predict.forecast.session",
     "SpeedLine": "epochcast.observe.recording.speed_line",
     "Where": "epochcast.predict.forecast.where",
+    "Generation": "epochcast.predict.post_training.generation",
     "Workload": "epochcast.describe.capture.workload",
     "place": "epochcast.predict.forecast.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),

@@ -47,6 +47,7 @@ from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.generation_options import GENERATE
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import placement_of, settled
@@ -55,6 +56,7 @@ from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
+from epochcast.predict.post_training.generation import Generation, forecast_generation
 
 if TYPE_CHECKING:
     from epochcast.measure.fit.local_fit import FittedDevice
@@ -69,6 +71,7 @@ __all__ = [
     "Affordable",
     "Diff",
     "Forecast",
+    "Generation",
     "Inspection",
     "Plan",
     "Scaling",
@@ -79,6 +82,7 @@ __all__ = [
     "find_model",
     "fit",
     "forecast",
+    "generate",
     "inspect",
     "oom",
     "plan",
@@ -119,6 +123,25 @@ def forecast(
     from epochcast.observe.history.experience import by_history
 
     return by_history(answer, history)
+
+
+@takes(Job, Where)
+def generate(
+    model: object = None,
+    placement: Placement | None = None,
+    *,
+    config: Config = (),
+    session: Session | None = None,
+    **options: Any,
+) -> Generation:
+    """How fast a decoder generates text, how long requests take, and what that needs and costs.
+
+    `options` are those of `Job` and `Where`: `prompt`, `response`, `concurrency`, `requests`, `engine` and others.
+    """
+    options = {**options, "mode": GENERATE}
+    job, where, notes = job_and_where(generate, model, options, placement, config)
+    session = session or Session()
+    return with_read_notes(forecast_generation(job, placement or placement_of(where, job, session), session), notes)
 
 
 def _forecast(

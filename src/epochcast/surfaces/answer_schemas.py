@@ -211,6 +211,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "forecast": AnswerShape(
         api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
     ),
+    "forecast generate": AnswerShape(api.Generation),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={

@@ -19,6 +19,7 @@ from epochcast.surfaces.render.check_table import speed_check
 from epochcast.surfaces.render.diff_table import diff
 from epochcast.surfaces.render.doctor_report import doctor
 from epochcast.surfaces.render.forecast_table import choices, forecast
+from epochcast.surfaces.render.generation_table import generation
 from epochcast.surfaces.render.inspection_table import comparison, inspection
 from epochcast.surfaces.render.memory_table import memory
 from epochcast.surfaces.render.neighbours_table import with_neighbours
@@ -44,6 +45,7 @@ __all__ = [
     "diff",
     "doctor",
     "forecast",
+    "generation",
     "hub_models",
     "inspection",
     "instances",

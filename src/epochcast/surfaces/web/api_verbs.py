@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.base.options import Option, check_names, option, options_of
+from epochcast.base.options import Option, check_names, options_of
 from epochcast.decide.advise.advise_request import AdviseRequest
 from epochcast.decide.diff.diff_request import DIFF_OPTIONS
 from epochcast.decide.plan.plan_request import PlanRequest

@@ -25,7 +25,6 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "plan": {"model": "resnet50", "batch": 1024, "dataset": "imagenet-1k", "epochs": 90, "deadline_seconds": "6h"},
     "check": {"model": "resnet50", "device": "A100", "batch": 64, "observed": "0.2 s/it"},
     "inspect": {"model": "resnet50"},
-    "check": {"model": "resnet50", "device": "V100", "batch": 64, "observed": "200img/s"},
     "oom": {"message": "CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB"},
 }
 
