@@ -15,6 +15,7 @@ from epochcast.measure.tables.run_options import SUBMISSION
 
 _VENDORS = ("NVIDIA", "AMD")
 _OWN_KERNELS = ("tinygrad",)
+_OPEN_DIVISION = "division open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ def submitted_texts(row: Row, device: Device) -> SubmittedTexts | None:
         return None
     precision = "fp8" if "fp8" in device.peak_flops_per_second else "fp16_deepspeed"
     return SubmittedTexts(precision, _strategy(count(row, "gpus") or 1, count(row, "nodes") or 1))
+
+
+def trains_another_network(row: Row) -> bool:
+    """Whether a row names only the benchmark: in MLPerf's open division the network and its target are free."""
+    return text(row, "precision") == SUBMISSION and _OPEN_DIVISION in text(row, "note").casefold()
 
 
 def _strategy(gpus: int, nodes: int) -> str | None:

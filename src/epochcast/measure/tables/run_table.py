@@ -54,7 +54,7 @@ from epochcast.measure.tables.run_network import (
 )
 from epochcast.measure.tables.run_options import SUBMISSION, compiler_notes, run_options
 from epochcast.measure.tables.run_scripts import RunScript, run_script
-from epochcast.measure.tables.run_submissions import SubmittedTexts, submitted_texts
+from epochcast.measure.tables.run_submissions import SubmittedTexts, submitted_texts, trains_another_network
 from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version, least_version, noted_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
@@ -230,6 +230,8 @@ def _check_time(row: Row, source: str, model: str) -> None:
         raise MissingCell("step_seconds", "samples_per_second")
     if has_own_kernels(source, text(row, "framework")):
         raise OtherSoftware(f"{model}: {text(row, 'framework')} has kernels of its own, which are not forecast here")
+    if trains_another_network(row):
+        raise OtherSoftware(f"{model}: MLPerf's open division may train another network than it names")
     reason = TIMED_EARLIER.get((source, text(row, "framework_version")))
     if reason is not None:
         raise OtherSoftware(f"{model}: {reason}")
