@@ -48,6 +48,11 @@ def test_the_optimizer_is_sharded_inside_a_node() -> None:
     assert submitted(gpus=1).strategy is None
 
 
+def test_a_diffusion_network_is_in_half_and_its_optimizer_sharded() -> None:
+    run = submitted(model="stable-diffusion-v2", task="diffusion", gpus=64, nodes=8, input_shape="3x512x512")
+    assert (run.job.precision, run.job.optimizer, strategy_of(run)) == ("fp16_deepspeed", "adamw", "zero1:8")
+
+
 def test_rounds_before_1_0_multiply_padding() -> None:
     assert submitted().input_shape == (256,)
     assert submitted(framework_version="v0.7").input_shape == (512,)
