@@ -34,7 +34,8 @@ NAMES = {
     "HistoryRegressor", "set_params", "deep",
     # attributes that other libraries read
     "commenters", "whitespace_split", "use_cache", "isolation_level", "autocommit", "down_revision",
-    "redirect_request", "format_options", "_should_skip_dynamo", "__class__", "__annotations__", "_attn_implementation_internal",
+    "redirect_request", "format_options", "__class__", "__annotations__",
+    "_should_skip_dynamo", "_attn_implementation_internal",
     # arguments by which torch calls our functions
     "eps", "normalized_shape", "use_pl_optimizer", "var", "rstd",
     # named by an import string in a table
