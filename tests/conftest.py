@@ -80,6 +80,7 @@ MARKED = {
         "test_ci_recipes.py",
         "test_examples.py",
         "base/test_child_processes.py",
+        "test_notebook.py",
         "test_own_model_page.py",
         "test_packaging.py",
         "test_pages.py",
