@@ -83,6 +83,7 @@ MARKED = {
         "test_notebook.py",
         "test_own_model_page.py",
         "test_packaging.py",
+        "test_recording.py",
         "test_pages.py",
         "test_threads.py",
     ),
