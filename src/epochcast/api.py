@@ -27,6 +27,8 @@ from epochcast.api_options import Config, job_and_where, requested, session_for,
 from epochcast.decide.advise.advice import Advice, AdviceProblem
 from epochcast.decide.advise.advice import advise as solve_advice
 from epochcast.decide.advise.advise_request import AdviseRequest
+from epochcast.decide.afford.afford_request import AffordRequest
+from epochcast.decide.afford.affordable import Affordable, affordable
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_compare import DiffSession
 from epochcast.decide.diff.diff_request import DiffRequest
@@ -45,6 +47,7 @@ from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.assumed import host_of, service_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.generation_options import GENERATE
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import data_of
 from epochcast.predict.forecast.job_defaults import placement_of, settled
@@ -53,30 +56,38 @@ from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
+from epochcast.predict.post_training.generation import Generation, forecast_generation
 
 if TYPE_CHECKING:
     from epochcast.measure.fit.local_fit import FittedDevice
+    from epochcast.measure.shared.shared_run import SharedRun
+    from epochcast.observe.check.observation import Observation
     from epochcast.observe.check.observed import Observed
     from epochcast.observe.check.speed_check import SpeedCheck
     from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 
 __all__ = [
     "Advice",
+    "Affordable",
     "Diff",
     "Forecast",
+    "Generation",
     "Inspection",
     "Plan",
     "Scaling",
     "advise",
+    "afford",
     "check",
     "diff",
     "find_model",
     "fit",
     "forecast",
+    "generate",
     "inspect",
     "oom",
     "plan",
     "scaling",
+    "share",
 ]
 
 Progress = Callable[[int, int], None]
@@ -112,6 +123,25 @@ def forecast(
     from epochcast.observe.history.experience import by_history
 
     return by_history(answer, history)
+
+
+@takes(Job, Where)
+def generate(
+    model: object = None,
+    placement: Placement | None = None,
+    *,
+    config: Config = (),
+    session: Session | None = None,
+    **options: Any,
+) -> Generation:
+    """How fast a decoder generates text, how long requests take, and what that needs and costs.
+
+    `options` are those of `Job` and `Where`: `prompt`, `response`, `concurrency`, `requests`, `engine` and others.
+    """
+    options = {**options, "mode": GENERATE}
+    job, where, notes = job_and_where(generate, model, options, placement, config)
+    session = session or Session()
+    return with_read_notes(forecast_generation(job, placement or placement_of(where, job, session), session), notes)
 
 
 def _forecast(
@@ -150,20 +180,25 @@ def check(
     >>> answer.verdict, len(answer.causes) > 0
     ('slower', True)
     """
-    from epochcast.observe.check.observed import read_observed
-    from epochcast.observe.check.observed_process import RunningProcess
     from epochcast.observe.check.speed_check import check_speed
 
-    if observed is None and pid is None:
-        raise BadInput("say what was observed: a speed like '39s/it', a log, or the number of a process (`pid`)")
-    observation = None if observed is None else read_observed(observed)
-    if pid is not None:
-        observation = RunningProcess.of(pid).observation(observation)
-    assert observation is not None
+    observation = _observation(observed, pid)
     job, where, notes = job_and_where(check, model, options, placement, config)
     session = session_for(session, cost_model, profile)
     answer = check_speed(job, placement or placement_of(where, job, session), observation, session)
     return replace(answer, forecast=with_read_notes(answer.forecast, notes))
+
+
+def _observation(observed: "Observed | None", pid: int | None) -> "Observation":
+    from epochcast.observe.check.observed import read_observed
+    from epochcast.observe.check.observed_process import RunningProcess
+
+    observation = None if observed is None else read_observed(observed)
+    if pid is not None:
+        return RunningProcess.of(pid).observation(observation)
+    if observation is None:
+        raise BadInput("say what was observed: a speed like '39s/it', a log, or the number of a process (`pid`)")
+    return observation
 
 
 @takes(Job, Where)
@@ -342,6 +377,28 @@ def plan(
     return replace(answer, notes=notes)
 
 
+@takes(AffordRequest, Job)
+def afford(
+    models: object,
+    request: AffordRequest | None = None,
+    *,
+    today: date | None = None,
+    config: Config = (),
+    profile: str | Path | None = None,
+    session: Session | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Affordable:
+    """What a budget and a deadline pay for: the most epochs or tokens of each model, in full and by LoRA, and where.
+
+    `models` is one or a list; `options` are those of `AffordRequest` (or a `request` made before) and of `Job`.
+    """
+    terms, options = requested(AffordRequest, request, options)
+    each = list(models) if isinstance(models, list | tuple) else [models]
+    jobs = [job_and_where(afford, model, options, None, config, has_place=False)[0] for model in each]
+    return affordable(jobs, terms, session_for(session, None, profile), progress, today)
+
+
 @takes(DiffRequest, Job, Where)
 def diff(
     base: object,
@@ -386,11 +443,16 @@ def diff(
 
 
 def fit(
-    measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None, allow_code: bool = False
+    measurements: Sequence[Path],
+    *,
+    progress: Callable[[float], None] | None = None,
+    allow_code: bool = False,
+    shared: Path | None = None,
 ) -> "FittedDevice":
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
 
-    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not.
+    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not. `shared`
+    is a folder of shared runs, whose steps on the same hardware count, too.
 
     >>> import epochcast as ec
     >>> from pathlib import Path
@@ -401,9 +463,37 @@ def fit(
     measure first: ...
     """
     from epochcast.measure.fit.local_fit import fit_files
+    from epochcast.measure.fit.shared_fit import shared_steps
+    from epochcast.measure.shared.shared_run import shared_in
 
     today = datetime.now(UTC).date().isoformat()
-    return fit_files(measurements, date=today, progress=progress, allow_code=allow_code)
+    steps = () if shared is None else shared_steps(shared_in(shared))
+    return fit_files(measurements, date=today, progress=progress, allow_code=allow_code, steps=steps)
+
+
+@takes(Job, Where)
+def share(
+    model: object = None,
+    observed: "Observed | None" = None,
+    placement: Placement | None = None,
+    *,
+    pid: int | None = None,
+    contributor: str | None = None,
+    config: Config = (),
+    session: Session | None = None,
+    **options: Any,
+) -> "SharedRun":
+    """A measured run as it is shared: `answer.text()` is the file, and nothing in it says who or where.
+
+    `observed`, `pid` and options are those of `check`; `contributor` is named where one wants to be.
+    """
+    from epochcast.observe.share.run_sharing import shared_observation
+
+    observation = _observation(observed, pid)
+    job, where, _ = job_and_where(share, model, options, placement, config)
+    session = session_for(session, None, None)
+    placement = placement or placement_of(where, job, session)
+    return shared_observation(job, placement, observation, session, contributor=contributor)
 
 
 def inspect(

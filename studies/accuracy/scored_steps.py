@@ -32,7 +32,7 @@ from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import with_known_columns
 from epochcast.predict.cost.launch import launch_interval
-from epochcast.predict.cost.spreads import evidence
+from epochcast.predict.cost.spreads import RECURRENT, evidence
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.step_margins import (
@@ -178,7 +178,7 @@ def _groups(table: LeftOutTable, questions: Mapping[tuple[str, str], str]) -> li
     steps = zip(table.source.tolist(), table.model.tolist(), table.device.tolist(), table.kind.tolist(), strict=True)
     for source, model, device, kind in steps:
         _, work, mode = kind.split("-")
-        work = PRODUCTS if work == "products" else CONVOLUTIONS
+        work = PRODUCTS if work in (PRODUCTS, RECURRENT) else CONVOLUTIONS
         work = ADAPTERS if questions.get((source, model)) == FINE_TUNING else work
         groups.append(group_name(find_device(device).vendor, work, 1, 1) if mode == "training" else None)
     return groups

@@ -1,27 +1,16 @@
 """The pages in a real browser: each page's main path, an upload, errors, a phone's width. Screenshots are kept."""
 
 import json
-import os
-import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.surfaces.web.browser import CHROMIUM, WAIT, launched, opened_tab, report, says, value_of
 from tests.surfaces.web.conftest import Served
 
 from epochcast.observe.store.store_opening import open_store
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-SHOTS = Path(os.environ.get("EPOCHCAST_SHOTS", "build/screenshots"))
-# The machine may be busy.
-WAIT = 60_000
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; `make test` installs it where it can")
 
@@ -49,60 +38,22 @@ def busy(folder: Path) -> Iterator[Served]:
     served.end()
 
 
-def report(served: Served, job: str, first: int = 1, count: int = 8) -> None:
-    """Some reports of a run."""
-    start = {"job": job, "attempt": 1, "at": 1_763_370_000.0, "total_steps": 100_000}
-    rows = [
-        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
-        for n in range(first, first + count)
-    ]
-    served.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield launched
-        launched.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture
 def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A tab that fails the test where a script of the page fails or the content policy stops something."""
-    size = getattr(request, "param", (1280, 900))
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-    tab = context.new_page()
-    faults: list[str] = []
-    tab.on("pageerror", lambda error: faults.append(str(error)))
-    tab.on("console", lambda said: faults.append(said.text) if "Content Security Policy" in said.text else None)
-    yield tab
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=str(SHOTS / f"{request.node.name}.png".replace("/", "-")), full_page=True)
-    context.close()
-    assert faults == []
-
-
-def value_of(page: Any, name: str, before: str = "…") -> str:
-    """The text of a number, once there is one, and another than before."""
-    from playwright.sync_api import expect
-
-    expect(page.locator(f"#{name}")).not_to_have_text(re.compile(f"^(…|–||{re.escape(before)})$"), timeout=WAIT)
-    return str(page.inner_text(f"#{name}"))
-
-
-def says(page: Any, name: str, text: str) -> None:
-    """Wait until an element says something."""
-    from playwright.sync_api import expect
-
-    expect(page.locator(f"#{name}")).to_contain_text(text, timeout=WAIT)
+    width, height = getattr(request, "param", (1280, 900))
+    with opened_tab(browser, request.node.name, width, height) as tab:
+        yield tab
 
 
 def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any, demo: Served) -> None:
     page.goto(demo.url)
-    before, memory = value_of(page, "time"), value_of(page, "memory")
+    memory = value_of(page, "memory")
     assert "GiB" in memory and "$" in value_of(page, "cost")
     slider = page.locator("input[data-for=option-batch]")
     slider.focus()
@@ -110,11 +61,15 @@ def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any,
     value_of(page, "memory", memory)
     assert page.input_value("#option-batch") == "64" and "batch=64" in page.url
     page.reload()
-    assert page.input_value("#option-batch") == "64" and value_of(page, "time") != before
+    assert page.input_value("#option-batch") == "64" and value_of(page, "memory") != memory
     page.wait_for_selector("#scaling canvas", timeout=WAIT)
     page.wait_for_selector("#plan canvas", timeout=WAIT)
     page.wait_for_selector("#evidence table", timeout=WAIT)
     page.click("text=Python")
+    page.focus("[data-copy=python]")
+    page.keyboard.press("ArrowRight")
+    assert "[[job]]" in page.inner_text("#copy-text")
+    page.keyboard.press("ArrowLeft")
     assert "ec.forecast(" in page.inner_text("#copy-text")
 
 
@@ -260,29 +215,6 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.wait_for_selector("#steps canvas", timeout=WAIT)
     page.wait_for_selector("#fan canvas", timeout=WAIT)
     says(page, "drift", "changed")
-
-
-def listed(page: Any) -> list[str]:
-    """The names of runs, from the top."""
-    return [str(name) for name in page.locator("#runs tbody a").all_inner_texts()]
-
-
-def test_runs_stay_in_their_order_whichever_reports(page: Any, busy: Served) -> None:
-    for number in range(60):
-        report(busy, f"run-{number:02}")
-    page.goto(f"{busy.url}/runs")
-    says(page, "stream", "live")
-    newest_first = [f"run-{number:02}" for number in range(59, -1, -1)]
-    assert listed(page) == newest_first[:50]
-    for number in (3, 59, 20, 40):
-        report(busy, f"run-{number:02}", 9)
-    report(busy, "run-60")
-    report(busy, "run-61")
-    page.wait_for_selector("text=run-61", timeout=WAIT)
-    assert listed(page) == ["run-61", "run-60", *newest_first[:50]]
-    page.click("text=Older runs")
-    page.wait_for_selector("text=run-00", timeout=WAIT)
-    assert listed(page) == ["run-61", "run-60", *newest_first]
 
 
 def test_a_run_without_reports_is_not_shown_as_running(page: Any, busy: Served, folder: Path) -> None:

@@ -41,6 +41,11 @@ def _of_text(text: str) -> Observation:
         path = Path(text.strip())
         if _is_file(path):
             return _of_file(path)
+    return read_typed(text)
+
+
+def read_typed(text: str) -> Observation:
+    """A speed or pasted lines; no file is read."""
     try:
         return read_rate(text)
     except BadInput as error:

@@ -75,6 +75,7 @@ def forecast_job(
 
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
+    job.check_is_step()
     session = session or Session()
     if placement.measured_step is not None:
         placement, session = _as_measured(job, placement, placement.measured_step, session)

@@ -13,16 +13,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from epochcast.base.caching import remembered
 from epochcast.hardware.catalogue import devices
-from epochcast.surfaces.web.dependencies import Reader
+from epochcast.observe.store.row_values import RunFilter
+from epochcast.observe.store.store_rows import RunRow
+from epochcast.surfaces.web.dependencies import Reader, State
 from epochcast.surfaces.web.openapi import problems
 
 router = APIRouter(prefix="/api/v1", tags=["names"])
 FILE, GLANCE = Path(__file__).with_name("evidence.csv"), Path(__file__).with_name("glance.json")
 SHOWN = 6
+MOST_OUTCOMES = 2_000
 Text = Annotated[str, Query(max_length=500)]
 
 
@@ -50,6 +54,36 @@ async def evidence(
     return JSONResponse(
         {"sentence": _sentence(model, device, nearest), "nearest": [asdict(run) for run in nearest[:SHOWN]]}
     )
+
+
+@router.get(
+    "/accuracy", summary="How far off forecasts are, by format, class of GPU and network.", responses=problems()
+)
+async def accuracy(caller: Reader) -> Response:
+    """On measured steps of other people that the model had not seen."""
+    return JSONResponse(glance())
+
+
+@router.get("/outcomes", summary="Finished runs of this server: forecast against what happened.", responses=problems())
+async def outcomes(running: State, caller: Reader) -> Response:
+    """The newest first, of runs that kept a forecast; `is_inside` where the 90 % interval held the truth."""
+
+    def read() -> list[dict[str, Any]]:
+        wanted = RunFilter(states=("ended",), project=caller.project, most=MOST_OUTCOMES)
+        return [outcome(run) for run in running.store.runs(wanted) if run.step_seconds and run.forecast_step_seconds]
+
+    return JSONResponse({"outcomes": await run_in_threadpool(read)})
+
+
+def outcome(run: RunRow) -> dict[str, Any]:
+    """What was forecast of a finished run, and what happened."""
+    expected = None if run.standing is None else run.standing.forecast_step_seconds
+    return {
+        **{name: getattr(run, name) for name in ("label", "device", "step_seconds", "forecast_step_seconds")},
+        **{name: getattr(run, name) for name in ("elapsed_seconds", "forecast_total_seconds", "against_forecast")},
+        "run": run.name,
+        "is_inside": None if expected is None or run.step_seconds is None else expected.holds(run.step_seconds),
+    }
 
 
 def nearest_runs(model: str, device: str, precision: str, mode: str = "training") -> list[Measured]:

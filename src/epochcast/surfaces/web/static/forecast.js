@@ -1,46 +1,16 @@
 // The forecast page: the form is the question, its address is the question written down, answers follow every change.
 import { ask, bytes, by, count, dollars, element, interval, later, read, say, seconds } from "./common.js";
 import { draw, redrawn, withoutLegend } from "./charts.js";
+import { fieldsOf, fill, given, questionOf, remember, slide } from "./form.js";
+import { table } from "./table.js";
 
 const form = by("job");
-const fields = [...form.querySelectorAll("[data-option]")];
+const fields = fieldsOf(form);
 const PARTS = [["forward", "forward"], ["backward", "backward"], ["update", "optimizer"], ["exposed_comm", "waiting for other GPUs"], ["exposed_input", "waiting for data"], ["host", "waiting for launches"]];
 const START = { model: "resnet50", device: "A100-SXM4-80GB", batch: 128, precision: "amp", dataset: "imagenet-1k", epochs: 90 };
 
-function value(field) {
-  if (field.type === "checkbox") { return field.indeterminate || field.checked === field.defaultChecked ? undefined : field.checked; }
-  const text = field.value.trim();
-  if (text === "") { return undefined; }
-  if (field.dataset.kind === "integer" && /^\d+$/.test(text)) { return Number(text); }
-  if (field.dataset.kind === "number" && !isNaN(Number(text))) { return Number(text); }
-  if (field.dataset.kind === "list") { return text.split(/[\s,]+/).filter(Boolean); }
-  return text;
-}
-
-function question() {
-  const asked = {};
-  for (const field of fields) { const given = value(field); if (given !== undefined) { asked[field.dataset.option] = given; } }
-  return asked;
-}
-
-function fill(given) {
-  for (const field of fields) {
-    const told = given[field.dataset.option];
-    if (told === undefined) { continue; }
-    if (field.type === "checkbox") { field.checked = told === true || told === "true"; } else { field.value = told; }
-    field.dispatchEvent(new Event("filled"));
-  }
-}
-
-// A slider beside a number: steps by factors of two, or by one.
-for (const slider of form.querySelectorAll("input[type=range]")) {
-  const number = by(slider.dataset.for);
-  const fromSlider = () => { number.value = slider.dataset.scale === "log2" ? 2 ** Number(slider.value) : slider.value; };
-  const fromNumber = () => { const at = Number(number.value); if (at > 0) { slider.value = slider.dataset.scale === "log2" ? Math.log2(at) : at; } };
-  slider.addEventListener("input", () => { fromSlider(); changed(); });
-  number.addEventListener("input", fromNumber);
-  number.addEventListener("filled", fromNumber);
-}
+const question = () => questionOf(fields);
+slide(form, () => changed());
 
 // What the page shows of an older question is dimmed until the answer to the newest one is there.
 const PARTS_OF_PAGE = ["answer", "memory", "scaling", "plan", "evidence"];
@@ -118,6 +88,10 @@ function show(told, asked) {
   showEvidence(told);
 }
 
+// Keys of answers in words.
+const WORDS = { autocast_copies: "autocast copies of weights", optimizer_state: "optimizer state" };
+const words = (name) => WORDS[name] ?? name.replaceAll("_", " ");
+
 function showMemory(told) {
   const peak = told.peak_bytes, card = told.memory_bytes, bar = by("memory-bar");
   say("memory", bytes(peak?.mid));
@@ -152,7 +126,7 @@ function showParts(told) {
 }
 
 function showNotes(told) {
-  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : value);
+  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${words(name)} ${value}`);
   const notes = [...(assumed.length ? [`assumed: ${assumed.join(", ")}`] : []), ...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
   by("notes-card").hidden = notes.length === 0;
   by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
@@ -166,10 +140,9 @@ const askEvidence = later(300, async (told) => {
   try {
     const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode })}`);
     if (evidence_of !== told) { return; }
-    const rows = found.nearest.map((row) => element("tr", {}, ...[row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => element("td", {}, String(cell ?? "–")))));
-    const head = element("tr", {}, ...["network", "device", "precision", "batch", "measured by", "our error, left out"].map((name) => element("th", { scope: "col" }, name)));
-    const table = element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
-    where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [table] : []));
+    const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => String(cell ?? "–")));
+    const measured = table("Measured runs", ["Network", "Device", "Precision", "Batch", "Measured by", "Our error, left out"], rows);
+    where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [measured] : []));
   } catch (error) {
     if (evidence_of !== told) { return; }
     where.replaceChildren(element("p", { class: "hint" }, error.message));
@@ -256,7 +229,7 @@ function listed(offer) {
 
 function choose(offer) {
   if (!offer) { return; }
-  fill({ device: offer.device, gpus: offer.gpus, nodes: offer.nodes, batch: offer.batch_per_gpu, strategy: offer.strategy });
+  fill(fields, { device: offer.device, gpus: offer.gpus, nodes: offer.nodes, batch: offer.batch_per_gpu, strategy: offer.strategy });
   changed();
   by("time").scrollIntoView({ block: "center" });
 }
@@ -288,12 +261,7 @@ function showCopy() {
   const chosen = document.querySelector(".tabs [aria-selected=true]");
   say("copy-text", copies[chosen.dataset.copy] || "");
 }
-for (const tab of document.querySelectorAll(".tabs [role=tab]")) {
-  tab.addEventListener("click", () => {
-    for (const other of document.querySelectorAll(".tabs [role=tab]")) { other.setAttribute("aria-selected", String(other === tab)); }
-    showCopy();
-  });
-}
+for (const tab of document.querySelectorAll("[role=tab]")) { tab.addEventListener("chosen", showCopy); }
 by("copy").addEventListener("click", async () => {
   try { await navigator.clipboard.writeText(by("copy-text").textContent); say("copy-said", "copied"); } catch { getSelection().selectAllChildren(by("copy-text")); say("copy-said", "press Ctrl-C to copy what is marked"); }
 });
@@ -312,7 +280,7 @@ by("file").addEventListener("change", async () => {
     const told = await read(await fetch(`/api/v1/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }));
     say("file-said", `${told.name}: ${count(told.parameters)} parameters`);
     is_reading = false;
-    fill({ model: told.model });
+    fill(fields, { model: told.model });
     changed();
   } catch (error) {
     is_reading = false;
@@ -327,8 +295,7 @@ by("file").addEventListener("change", async () => {
 // ---- begin ----
 
 function changed() {
-  const written = new URLSearchParams(Object.entries(question()).map(([name, given]) => [name, Array.isArray(given) ? given.join(",") : String(given)]));
-  history.replaceState(null, "", `?${written}`);
+  remember(question());
   larger?.abort();
   PARTS_OF_PAGE.forEach((part) => dim(part, true));
   answer();
@@ -336,7 +303,6 @@ function changed() {
 }
 form.addEventListener("input", (event) => { if (event.target.matches("[data-option]")) { changed(); } });
 form.addEventListener("submit", (event) => event.preventDefault());
-const given = Object.fromEntries(new URLSearchParams(location.search));
-fill(Object.keys(given).length ? given : START);
+fill(fields, Object.keys(given()).length ? given() : START);
 changed();
 redrawn(askLarger);
