@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from epochcast import testing as testing
     from epochcast.api import advise as advise
     from epochcast.api import afford as afford
-    from epochcast.api import check as check
     from epochcast.api import diff as diff
-    from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import generate as generate
     from epochcast.api import inspect as inspect
-    from epochcast.api import oom as oom
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
-    from epochcast.api import share as share
+    from epochcast.api_measured import check as check
+    from epochcast.api_measured import fit as fit
+    from epochcast.api_measured import oom as oom
+    from epochcast.api_measured import share as share
     from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.describe.graph.op import Kind as Kind
     from epochcast.describe.graph.op import Op as Op
@@ -59,6 +59,7 @@ __all__ = [
     "DoesNotFit",
     "EpochcastError",
     "Forecast",
+    "Generation",
     "Interval",
     "Job",
     "Kind",

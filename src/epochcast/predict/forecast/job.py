@@ -74,10 +74,9 @@ def _optimizer_name(value: object) -> str | None:
 
 @dataclass(frozen=True)
 class Job(SampleOptions, AdapterOptions, GenerationOptions):
-    """What is trained and how; frozen, and checked when it is made.
-
-    A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
-    (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
+    """What is trained and how; frozen, and checked when it is made. A live `nn.Module` or Keras model is kept as it is.
+    To write such a job down, say under which `reference` (`file.py:factory`) the same model can be made again; its
+    `fingerprint` then tells whether it is still the same.
 
     >>> import epochcast as ec
     >>> ec.Job("resnet50", batch=64, dataset="imagenet-1k", epochs=90).known_dataset.training_samples
