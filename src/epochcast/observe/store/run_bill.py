@@ -116,13 +116,13 @@ def optional_bill(store: Store, run: RunRow) -> RunBill | None:
 
 def _forecast(store: Store, run: RunRow) -> Forecast:
     """The forecast of the run, or of its job."""
-    found = store.forecasts(run_id=run.id)
-    if not found and run.job_id is not None:
-        found = store.forecasts(job_id=run.job_id)
-    if not found:
+    stored = store.forecasts(run_id=run.id)
+    if not stored and run.job_id is not None:
+        stored = store.forecasts(job_id=run.job_id)
+    if not stored:
         raise BadInput(f"{run.name}: there is no forecast of it; track it with --job, or --forecast")
     try:
-        return Forecast.from_dict(found[0].forecast)
+        return Forecast.from_dict(stored[0].forecast)
     except InvalidField as error:
         raise BadInput(f"{run.name}: its forecast cannot be read: {error}") from None
 
