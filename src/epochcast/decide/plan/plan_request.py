@@ -265,7 +265,7 @@ class PlanRequest:
         from epochcast.decide.plan.startup import STARTUP, startup_of
 
         startup = startup_of(self.boot_seconds, self.image_seconds, self.data_seconds, data_bytes)
-        extras = {name: getattr(self, name) for name in Extras.__slots__} | startup
+        extras = {**{name: getattr(self, name) for name in Extras.__slots__}, **startup}
         return PlanTerms(
             policy_of(self.batch_policy, self.batch, self.max_global_batch),
             None if self.critical_batch is None else critical_batch(self.critical_batch),

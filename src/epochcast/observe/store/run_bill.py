@@ -13,10 +13,10 @@ where the rest is start-up, validation, checkpoints and pauses. A run that is no
 forecast that its steps are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from epochcast.base.record import Record, json_name
+from epochcast.base.record import Record, json_key
 from epochcast.decide.plan.billing import billing_of
 from epochcast.errors import BadInput, InvalidField
 from epochcast.interval import Interval
@@ -48,7 +48,7 @@ class RunBill(Record):
 
     json_also: ClassVar[tuple[str, ...]] = ("sentence", "ratio")
 
-    name: str = json_name("run")
+    name: str = field(metadata=json_key("run"))
     state: str
     fraction: float | None
     dollars_per_hour: float
