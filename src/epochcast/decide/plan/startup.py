@@ -27,7 +27,7 @@ STARTUP = ("boot_seconds", "image_seconds", "data_seconds")
 def startup_of(
     boot_seconds: float | None, image_seconds: float | None, data_seconds: float | None, data_bytes: float | None
 ) -> Mapping[str, Any]:
-    """The three times as they are given, else as assumed in whole seconds; data of unknown size takes no time, and a note says so."""
+    """The three times as given, else as assumed in whole seconds. Data of unknown size takes none; a note says so."""
     copy_seconds = float(ceil((data_bytes or 0.0) / DATA_BYTES_PER_SECOND))
     return {
         "boot_seconds": BOOT_SECONDS if boot_seconds is None else boot_seconds,
