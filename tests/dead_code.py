@@ -1,4 +1,4 @@
-"""Code in src that nothing in src uses: `python -m tests.dead_code` lists it and exits with 1 if there is any.
+"""Code in src that nothing in src uses: `python tests/dead_code.py` lists it and exits with 1 if there is any.
 
 What only tests call is dead, too; what only `training/` or `studies/` use belongs there. Names that a library, a table
 or a decorator calls are listed below.

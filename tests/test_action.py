@@ -114,7 +114,7 @@ def test_the_template_of_gitlab_runs(changed: Path, comments: Comments, tmp_path
     upstream = tmp_path / "upstream"
     shutil.copytree(changed / ".git", upstream / ".git")
     git(changed, "branch", "-D", "origin/main")
-    git(upstream, "branch", "-f", "main", "HEAD~1")
+    git(upstream, "update-ref", "refs/heads/main", "HEAD~1")
     git(changed, "remote", "add", "origin", str(upstream))
     script = [line for line in template["script"] if not line.startswith("pip ")]
     environment = {

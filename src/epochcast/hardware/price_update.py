@@ -59,7 +59,7 @@ class PriceChange(Record):
 
 @dataclass(frozen=True, slots=True)
 class PriceUpdate(Record):
-    """What an update found and changed. `replaced` offers had the same cloud and GPUs and are no longer listed."""
+    """What an update read and changed. `replaced` offers had the same cloud and GPUs and are no longer listed."""
 
     source: str
     files: tuple[str, ...]
@@ -84,28 +84,28 @@ def update_prices(
     fetch: Fetch | None = None,
 ) -> PriceUpdate:
     """Prices of the sources into the user's folder; the first source of an offer counts."""
-    found: dict[tuple[str, str], Instance] = {}
+    listed: dict[tuple[str, str], Instance] = {}
     skipped: list[Skipped] = []
     for source in sources or (GPUHUNT,):
         for machine in _read(source, today, cloud, read_on, fetch or downloaded, skipped):
-            found.setdefault((machine.cloud, machine.name), machine)
-    if not found:
+            listed.setdefault((machine.cloud, machine.name), machine)
+    if not listed:
         raise BadInput(f"{', '.join(sources)}: no machine with a known GPU and a price ({len(skipped)} skipped)")
     before = {(machine.cloud, machine.name): machine for machine in instances()}
-    paths = _written(found.values())
+    paths = _written(listed.values())
     after = {(machine.cloud, machine.name) for machine in instances()}
-    changes = tuple(_changes(before, found.values()))
-    days = sorted(machine.priced_on for machine in found.values())
+    changes = tuple(_changes(before, listed.values()))
+    days = sorted(machine.priced_on for machine in listed.values())
     return PriceUpdate(
         source=", ".join(sources or (GPUHUNT,)),
         files=tuple(map(str, paths)),
-        instances=len(found),
+        instances=len(listed),
         oldest=days[0],
         newest=days[-1],
         new=sum(change.before_dollars_per_hour is None for change in changes),
         cheaper=sum(change.ratio < 1 for change in changes),
         dearer=sum(change.ratio > 1 for change in changes),
-        unchanged=len(found) - len(changes),
+        unchanged=len(listed) - len(changes),
         replaced=len(before.keys() - after),
         changes=changes,
         skipped=tuple(skipped),
@@ -135,7 +135,7 @@ def _read(
     """The machines of one source; what is no offer is added to `skipped`."""
     if source == GPUHUNT:
         items, days = published_items(today)
-        found, left_out = machines(hunted_listings(items, days), GPUHUNT_SOURCE)
+        listed, left_out = machines(hunted_listings(items, days), GPUHUNT_SOURCE)
     elif source == SKYPILOT:
         listings = [
             listing
@@ -143,11 +143,11 @@ def _read(
             for url in (SKYPILOT_URL.format(cloud=each),)
             for listing in read_listings(decoded(fetch(url), url), url, each, read_on or today)
         ]
-        found, left_out = machines(listings, SOURCE)
+        listed, left_out = machines(listings, SOURCE)
     else:
-        found, left_out = _of_file(source, cloud, read_on or today, fetch)
+        listed, left_out = _of_file(source, cloud, read_on or today, fetch)
     skipped += left_out
-    yield from found
+    yield from listed
 
 
 def _of_file(
@@ -207,8 +207,8 @@ def _seller(source: str, name: str) -> str:
     return seller
 
 
-def _written(found: Iterable[Instance]) -> list[Path]:
-    folder, rows = price_folder(), list(found)
+def _written(listed: Iterable[Instance]) -> list[Path]:
+    folder, rows = price_folder(), list(listed)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in sorted({machine.cloud for machine in rows}):
@@ -217,10 +217,10 @@ def _written(found: Iterable[Instance]) -> list[Path]:
     return paths
 
 
-def _changes(before: Mapping[tuple[str, str], Instance], found: Iterable[Instance]) -> Iterator[PriceChange]:
+def _changes(before: Mapping[tuple[str, str], Instance], listed: Iterable[Instance]) -> Iterator[PriceChange]:
     """Offers whose price is another, the largest change first; new ones last."""
     rows = []
-    for machine in found:
+    for machine in listed:
         old = before.get((machine.cloud, machine.name))
         price = None if old is None else old.dollars_per_hour
         if price != machine.dollars_per_hour:

@@ -117,6 +117,7 @@ def test_a_job_of_ray_runs_with_its_gpus(ray_cluster: Any, tmp_path: Path) -> No
         logs = client.get_job_logs(job)
         assert client.get_job_status(job).value == "SUCCEEDED", logs
         assert "gpus 0,1" in logs
-        assert client.get_job_info(job).metadata["epochcast_placement"] == "2 × V100-SXM2-16GB"
+        metadata = client.get_job_info(job).metadata or {}
+        assert metadata["epochcast_placement"] == "2 × V100-SXM2-16GB"
     finally:
         ray_cluster.remove_node(node)

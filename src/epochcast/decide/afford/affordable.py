@@ -201,7 +201,7 @@ def _row(
     name, counts_epochs, is_language = session.model(job).name, job.has_data, _is_language(job, session)
     if not counts_epochs and not is_language:
         raise BadInput(f"{name}: how much data is an epoch? Give a dataset or samples")
-    job = replace(job, epochs=1, **({} if counts_epochs else {"samples": BLOCK_SEQUENCES}))
+    job = replace(job, epochs=1, samples=job.samples if counts_epochs else BLOCK_SEQUENCES)
     if method == LORA and not job.lora:
         job = replace(job, lora=DEFAULT_RANK)
     elif method == FULL and job.lora:

@@ -1,6 +1,6 @@
 """Offers of the same GPUs as one row: what is shown of a plan, and the best that lost against the choice."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +38,7 @@ class RunnerUp(Record):
     candidate: Candidate
     why: str
 
-    json_paths: ClassVar[dict[str, str]] = paths(
+    json_paths: ClassVar[Mapping[str, str]] = paths(
         "why",
         offer="candidate.offer.instance.name",
         cloud="candidate.offer.instance.cloud",

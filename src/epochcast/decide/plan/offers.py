@@ -183,23 +183,23 @@ class OffersInOrder:
     reserve: tuple[Offer, ...] = ()
 
 
-def one_machine_first(found: Sequence[Offer], nodes: Sequence[int], asked_gpus: Sequence[int]) -> OffersInOrder:
+def one_machine_first(offered: Sequence[Offer], nodes: Sequence[int], asked_gpus: Sequence[int]) -> OffersInOrder:
     """One machine, unless a number of machines is asked for, or a number of GPUs that no single machine has."""
     if nodes:
-        matching = tuple(offer for offer in found if offer.nodes in nodes)
+        matching = tuple(offer for offer in offered if offer.nodes in nodes)
         if not matching:
-            known = ", ".join(map(str, sorted({offer.nodes for offer in found})))
-            raise BadInput(f"no offer with {', '.join(map(str, nodes))} machines: they have {known}")
+            numbers = ", ".join(map(str, sorted({offer.nodes for offer in offered})))
+            raise BadInput(f"no offer with {', '.join(map(str, nodes))} machines: they have {numbers}")
         return OffersInOrder(matching)
-    single = {offer.gpus for offer in found if offer.nodes == 1}
+    single = {offer.gpus for offer in offered if offer.nodes == 1}
 
     def is_first(offer: Offer) -> bool:
         return offer.nodes == 1 or (offer.gpus in asked_gpus and offer.gpus not in single)
 
-    first = tuple(offer for offer in found if is_first(offer))
+    first = tuple(offer for offer in offered if is_first(offer))
     if not first:
-        return OffersInOrder(tuple(found))
-    return OffersInOrder(first, tuple(offer for offer in found if not is_first(offer)))
+        return OffersInOrder(tuple(offered))
+    return OffersInOrder(first, tuple(offer for offer in offered if not is_first(offer)))
 
 
 def _in_regions(machine: Instance, patterns: Sequence[str], spot: bool) -> Instance | None:

@@ -366,8 +366,8 @@ def planned(
 
     def searched(offered: Sequence[Offer]) -> tuple[tuple[Candidate, ...], tuple[RefusedCandidate, ...]]:
         fresh, old = by_age(offered, request.max_age_seconds, today)
-        found, cannot = search(job, fresh, strategies_in(request.strategies), session, progress, terms)
-        return found, (*cannot, *old)
+        runnable, cannot = search(job, fresh, strategies_in(request.strategies), session, progress, terms)
+        return runnable, (*cannot, *old)
 
     candidates, refusals = searched(offers.first)
     if offers.reserve and (not candidates or (limits and chosen(candidates, limits, request.objective) is None)):

@@ -247,7 +247,7 @@ class PlanRequest:
         """The offers that count: those to look at first, and several machines for where one meets no limit."""
         from epochcast.decide.plan.offers import offers, one_machine_first
 
-        found = offers(
+        offered = offers(
             self.gpus,
             clouds=self.clouds,
             devices=self.devices,
@@ -255,7 +255,7 @@ class PlanRequest:
             spot=self.spot is not None,
             any_host=self.any_host,
         )
-        return one_machine_first(found, self.nodes, () if self.gpus == OFFERED_GPUS else self.gpus)
+        return one_machine_first(offered, self.nodes, () if self.gpus == OFFERED_GPUS else self.gpus)
 
     def terms(self, data_bytes: float | None = None) -> "PlanTerms":
         """Everything beside job, offers and limits, looked up and checked. `data_bytes` are copied to every machine."""
@@ -265,7 +265,7 @@ class PlanRequest:
         from epochcast.decide.plan.startup import STARTUP, startup_of
 
         startup = startup_of(self.boot_seconds, self.image_seconds, self.data_seconds, data_bytes)
-        extras = {name: getattr(self, name) for name in Extras.__slots__} | startup
+        extras = {**{name: getattr(self, name) for name in Extras.__slots__}, **startup}
         return PlanTerms(
             policy_of(self.batch_policy, self.batch, self.max_global_batch),
             None if self.critical_batch is None else critical_batch(self.critical_batch),

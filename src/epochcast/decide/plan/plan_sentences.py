@@ -28,7 +28,7 @@ def recommendation(answer: "Plan") -> str:
     parts = [described(chosen), *odds_of(chosen, answer.limits)]
     if answer.counts_epochs:
         return f"{chosen.epochs:g} epochs fit {_within(answer.limits)}: {', '.join(parts)}."
-    if answer.goal is not None and not answer.limits:
+    if not answer.limits:
         parts.append(f"the {_MEANING[answer.goal]}")
     return f"{', '.join(parts)}."
 

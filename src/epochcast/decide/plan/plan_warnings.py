@@ -71,8 +71,9 @@ def _startup(job: Job, shown: Sequence[Candidate], terms: PlanTerms) -> Iterator
     if not terms.assumed_startup or not any(candidate.offer.instance.cloud not in OWNED for candidate in shown):
         return
     extras = terms.extras
-    known = job.known_dataset is not None or "data_seconds" not in terms.assumed_startup
-    data = f"data transfer {show_seconds(extras.data_seconds)}" if known else "no data transfer, as its size is unknown"
+    is_sized = job.known_dataset is not None or "data_seconds" not in terms.assumed_startup
+    transfer = f"data transfer {show_seconds(extras.data_seconds)}"
+    data = transfer if is_sized else "no data transfer, as its size is unknown"
     yield Note(
         f"Assuming {show_seconds(extras.boot_seconds)} to boot, image pull {show_seconds(extras.image_seconds)}, "
         f"{data}: set --boot, --image-pull, --data-transfer."

@@ -18,12 +18,12 @@ def as_spare(choice: Candidate, same: Sequence[Candidate], extras: Extras) -> Ca
     choice.
     """
     pricing = Pricing(extras, Spot(USUAL_INTERRUPTIONS_PER_HOUR))
-    found = []
+    spares = []
     for row in same:
         offer = _spot_offer(row.offer)
         if offer is not None:
-            found.append(pricing.candidate(offer, row.forecast, row.epochs, row.variant))
-    cheaper = [row for row in found if row is not None and row.dollars.mid < choice.dollars.mid]
+            spares.append(pricing.candidate(offer, row.forecast, row.epochs, row.variant))
+    cheaper = [row for row in spares if row is not None and row.dollars.mid < choice.dollars.mid]
     return min(cheaper, key=lambda row: row.dollars.mid, default=None)
 
 

@@ -8,6 +8,7 @@ the same time as the others.
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 # Boot: assumption. Hao et al., An Empirical Analysis of VM Startup Times in Public IaaS Clouds, arXiv:2107.03467, found
@@ -26,9 +27,10 @@ STARTUP = ("boot_seconds", "image_seconds", "data_seconds")
 def startup_of(
     boot_seconds: float | None, image_seconds: float | None, data_seconds: float | None, data_bytes: float | None
 ) -> Mapping[str, Any]:
-    """The three times as they are given, else as assumed; data of unknown size takes no time, and a note says so."""
+    """The three times as given, else as assumed in whole seconds. Data of unknown size takes none; a note says so."""
+    copy_seconds = float(ceil((data_bytes or 0.0) / DATA_BYTES_PER_SECOND))
     return {
         "boot_seconds": BOOT_SECONDS if boot_seconds is None else boot_seconds,
         "image_seconds": IMAGE_BYTES / IMAGE_BYTES_PER_SECOND if image_seconds is None else image_seconds,
-        "data_seconds": (data_bytes or 0.0) / DATA_BYTES_PER_SECOND if data_seconds is None else data_seconds,
+        "data_seconds": copy_seconds if data_seconds is None else data_seconds,
     }

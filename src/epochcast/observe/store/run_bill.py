@@ -13,10 +13,10 @@ where the rest is start-up, validation, checkpoints and pauses. A run that is no
 forecast that its steps are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from epochcast.base.record import Record, json_name
+from epochcast.base.record import Record, json_key
 from epochcast.decide.plan.billing import billing_of
 from epochcast.errors import BadInput, InvalidField
 from epochcast.interval import Interval
@@ -48,7 +48,7 @@ class RunBill(Record):
 
     json_also: ClassVar[tuple[str, ...]] = ("sentence", "ratio")
 
-    name: str = json_name("run")
+    name: str = field(metadata=json_key("run"))
     state: str
     fraction: float | None
     dollars_per_hour: float
@@ -116,13 +116,13 @@ def optional_bill(store: Store, run: RunRow) -> RunBill | None:
 
 def _forecast(store: Store, run: RunRow) -> Forecast:
     """The forecast of the run, or of its job."""
-    found = store.forecasts(run_id=run.id)
-    if not found and run.job_id is not None:
-        found = store.forecasts(job_id=run.job_id)
-    if not found:
+    stored = store.forecasts(run_id=run.id)
+    if not stored and run.job_id is not None:
+        stored = store.forecasts(job_id=run.job_id)
+    if not stored:
         raise BadInput(f"{run.name}: there is no forecast of it; track it with --job, or --forecast")
     try:
-        return Forecast.from_dict(found[0].forecast)
+        return Forecast.from_dict(stored[0].forecast)
     except InvalidField as error:
         raise BadInput(f"{run.name}: its forecast cannot be read: {error}") from None
 

@@ -1,6 +1,6 @@
 """`epochcast bill`"""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,7 +35,7 @@ def bill(
     with store:
         answer = bill_of(store, refreshed(store, store.run(run)), paid_dollars)
 
-    def view() -> object:
+    def view() -> Any:
         from epochcast.surfaces import render
 
         return render.bill(answer)

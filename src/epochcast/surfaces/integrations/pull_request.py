@@ -69,11 +69,11 @@ def put_comment(text: str, place: CommentPlace) -> str:
 
 def _comments(place: CommentPlace) -> Iterator[Mapping[str, Any]]:
     for page in range(1, MOST_PAGES + 1):
-        found = _ask(place, "GET", f"{place.items}?per_page={PAGE_LENGTH}&page={page}")
-        if not isinstance(found, list):
+        comments = _ask(place, "GET", f"{place.items}?per_page={PAGE_LENGTH}&page={page}")
+        if not isinstance(comments, list):
             raise BadInput(f"{place.items} answered no list of comments")
-        yield from (each for each in found if isinstance(each, dict))
-        if len(found) < PAGE_LENGTH:
+        yield from (each for each in comments if isinstance(each, dict))
+        if len(comments) < PAGE_LENGTH:
             return
 
 
