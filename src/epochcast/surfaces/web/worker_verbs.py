@@ -72,6 +72,8 @@ def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Sess
     is_drawn = options.pop(DRAW.name, False)
     answer = verb(options.pop("model"), config=None, session=session, **options)
     body: Answer = answer.as_dict()
+    if is_drawn and isinstance(answer, api.Forecast) and answer.fits is False:
+        body["remedies"] = [remedy.as_dict() for remedy in answer.remedies()]
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
 
