@@ -115,7 +115,7 @@ function show(told, asked) {
 
 // Keys of answers in words.
 const WORDS = { autocast_copies: "autocast copies of weights", optimizer_state: "optimizer state" };
-const words = (name) => WORDS[name] ?? name.replaceAll("_", " ");
+const inWords = (name) => WORDS[name] ?? name.replaceAll("_", " ");
 
 function showMemory(told) {
   const peak = told.peak_bytes, card = told.memory_bytes, bar = by("memory-bar");
@@ -134,7 +134,7 @@ function showMemory(told) {
   limit.style.left = at(card); text.style.left = `clamp(6.5rem, ${at(card)}, calc(100% - 6.5rem))`;
   bar.append(used, range, limit, text);
   say("memory-numbers", `nvidia-smi ${bytes(peak.mid)} · reserved ${bytes(told.reserved_bytes)} · allocated ${bytes(told.allocated_bytes)}`);
-  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${words(name)} ${bytes(size)}`).join(" · "));
+  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${inWords(name)} ${bytes(size)}`).join(" · "));
 }
 
 function showParts(told) {
@@ -151,7 +151,7 @@ function showParts(told) {
 }
 
 function showNotes(told) {
-  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${words(name)} ${value}`);
+  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${inWords(name)} ${value}`);
   const notes = [...(assumed.length ? [`assumed: ${assumed.join(", ")}`] : []), ...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
   by("notes-card").hidden = notes.length === 0;
   by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));

@@ -1,5 +1,5 @@
 // A queue: the plan as it would go on now, job by job, with links to the runs of its jobs.
-import { ask, by, clock, dollars, element, pathOf, say, seconds, stateOf } from "./common.js";
+import { ask, by, dollars, element, pathOf, say, seconds, shortClock, stateOf } from "./common.js";
 import { colourOf, draw, redrawn } from "./charts.js";
 import { table } from "./table.js";
 
@@ -11,13 +11,13 @@ function row(line) {
   const run = runs.get(`${last.name}/${line.job}`);
   const job = run ? element("a", { href: `/runs/${pathOf(run)}` }, line.job) : line.job;
   const state = run && line.state === "running" ? stateOf(run) : element("span", { class: `state-${line.state}` }, line.state);
-  return [[job], [state], waits(line), `${line.node_type}, ${line.gpus} GPU${line.gpus > 1 ? "s" : ""}`, clock(line.start_at), clock(line.end_at), clock(line.end_at_high), clock(line.deadline_at), late];
+  return [[job], [state], waits(line), `${line.node_type}, ${line.gpus} GPU${line.gpus > 1 ? "s" : ""}`, shortClock(line.start_at), shortClock(line.end_at), shortClock(line.end_at_high), shortClock(line.deadline_at), late];
 }
 
 // Times inside the reason are of the machine's clock; the page shows them as it shows all others.
 function waits(line) {
   const reason = line.reason || line.waits_for.join(", ") || "–";
-  return reason.replace(/\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)/g, clock);
+  return reason.replace(/\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)/g, shortClock);
 }
 
 async function show(is_asked = false) {
