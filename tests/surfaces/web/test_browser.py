@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.surfaces.web.browser import CHROMIUM, WAIT, launched, opened_tab, report, says, value_of
+from tests.surfaces.web.browser import CHROMIUM, WAIT, launched, log_in, opened_tab, report, says, value_of
 from tests.surfaces.web.conftest import Served
 
 from epochcast.observe.store.store_opening import open_store
@@ -71,11 +71,6 @@ def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any,
     assert "[[job]]" in page.inner_text("#copy-text")
     page.keyboard.press("ArrowLeft")
     assert "ec.forecast(" in page.inner_text("#copy-text")
-
-
-def log_in(page: Any, token: str) -> None:
-    page.fill("#token", token)
-    page.click("text=Log in >> nth=-1")
 
 
 def test_a_browser_logs_in_with_its_token_and_out_again(page: Any, guarded: Served) -> None:
