@@ -75,3 +75,9 @@ def report(served: Served, job: str, first: int = 1, count: int = 8) -> None:
         for n in range(first, first + count)
     ]
     served.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
+
+
+def log_in(page: Any, token: str) -> None:
+    """Type a token and send it."""
+    page.fill("#token", token)
+    page.click("text=Log in >> nth=-1")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.surfaces.web.browser import CHROMIUM, WAIT, launched, opened_tab, report, says, value_of
+from tests.surfaces.web.browser import CHROMIUM, WAIT, launched, log_in, opened_tab, report, says, value_of
 from tests.surfaces.web.conftest import Served
 
 from epochcast.observe.store.store_opening import open_store
@@ -73,11 +73,6 @@ def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any,
     assert "ec.forecast(" in page.inner_text("#copy-text")
 
 
-def log_in(page: Any, token: str) -> None:
-    page.fill("#token", token)
-    page.click("text=Log in >> nth=-1")
-
-
 def test_a_browser_logs_in_with_its_token_and_out_again(page: Any, guarded: Served) -> None:
     page.goto(f"{guarded.url}/runs")
     assert page.url == f"{guarded.url}/login?then=/runs"
@@ -132,6 +127,37 @@ def test_a_job_that_does_not_fit_says_so_first_and_its_time_and_price_are_small(
     page.fill("#option-model", "resnet18")
     page.wait_for_selector("#unfit", state="hidden", timeout=WAIT)
     assert page.locator(".dimmed").count() == 0 and "if it fitted" not in page.inner_text("#time-more")
+
+
+def test_what_would_fit_is_a_click_away(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=gpt2_xl&device=T4&batch=32&precision=amp&tokens=1000000000")
+    page.wait_for_selector("#remedies button", timeout=2 * WAIT)
+    page.locator("#remedies button", has_text="accumulate").first.click()
+    page.wait_for_selector("#unfit", state="hidden", timeout=WAIT)
+    assert "accumulate=" in page.url and "fits" in page.inner_text("#memory-more")
+
+
+def test_evidence_for_a_language_model_shows_language_models(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=gpt2&device=A100&batch=4&precision=amp_bf16")
+    page.wait_for_selector("#evidence tbody tr", timeout=WAIT)
+    networks = page.locator("#evidence tbody td:first-child").all_inner_texts()
+    assert networks and all(
+        "gpt" in name.lower() or "bert" in name.lower() or "opt" in name.lower() for name in networks
+    )
+
+
+@pytest.mark.parametrize("page", [(820, 1180), (390, 844)], indirect=True)
+def test_the_answer_stays_in_sight_while_sliders_move(page: Any, demo: Served) -> None:
+    page.goto(demo.url)
+    memory = value_of(page, "memory")
+    page.locator("input[data-for=option-batch]").scroll_into_view_if_needed()
+    page.evaluate("window.scrollTo(0, 600)")
+    box = page.locator("#bar").bounding_box()
+    assert box["y"] >= 0 and box["height"] < 80 and memory in page.inner_text("#bar-memory")
+    page.focus("input[data-for=option-batch]")
+    page.keyboard.press("ArrowLeft")
+    value_of(page, "memory", memory)
+    assert memory not in page.inner_text("#bar-memory")
 
 
 def test_the_answer_before_is_dimmed_while_a_new_one_is_read(page: Any, demo: Served) -> None:
@@ -200,6 +226,7 @@ def test_a_file_of_a_model_is_sent_and_forecast(page: Any, demo: Served, tmp_pat
     page.set_input_files("#file", str(tmp_path / "tiny.onnx"))
     says(page, "file-said", "parameters")
     assert page.input_value("#option-model").startswith("upload:")
+    says(page, "copy-text", "epochcast forecast tiny.onnx")
     (tmp_path / "broken.onnx").write_bytes(b"nothing")
     page.set_input_files("#file", str(tmp_path / "broken.onnx"))
     says(page, "file-said", "broken.onnx is")
@@ -331,8 +358,13 @@ def test_the_queue_shows_who_runs_where_and_why_others_wait(page: Any, demo: Ser
     page.wait_for_selector("#gantt canvas", timeout=3 * WAIT)
     assert page.locator("#jobs tbody tr").count() == 5
     assert "night" in page.inner_text("#which") and "until" in page.inner_text("#jobs")
-    page.click("#again")
     says(page, "said", "5 jobs")
+    page.click("#again")
+    says(page, "changes", "Planned again: nothing changes.")
+    page.click("#jobs >> text=segment")
+    page.wait_for_url("**/runs/night/segment", timeout=WAIT)
+    page.click("text=Queue night")
+    page.wait_for_url("**/queue?queue=night", timeout=WAIT)
 
 
 def test_the_table_of_errors(page: Any, demo: Served) -> None:

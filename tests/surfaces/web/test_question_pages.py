@@ -44,7 +44,7 @@ def test_a_plan_chooses_maps_the_offers_and_says_how_old_prices_are(page: Any, a
     assert "(chosen)" in shown and "d old" in shown and "/h" in shown
     assert all("A100" in row or "V100" in row for row in page.locator("#offers tbody tr").all_inner_texts())
     page.fill("#option-deadline_seconds", "1s")
-    page.wait_for_function("!document.querySelector('#offers').innerText.includes('(chosen)')", timeout=WAIT)
+    page.wait_for_function("() => !document.querySelector('#offers').innerText.includes('(chosen)')", timeout=WAIT)
     page.fill("#option-deadline_seconds", "soon")
     says(page, "fault", "soon")
     assert page.inner_text("#offers") == ""

@@ -92,7 +92,7 @@ class Access:
         kept = self._looked_up.get(digest)
         if kept is not None and now - kept[0] < KNOWN_SECONDS:
             return kept[1]
-        token = await run_in_threadpool(_found, self.store, secret)
+        token = await run_in_threadpool(_used_token, self.store, secret)
         if len(self._looked_up) >= MOST_KNOWN:
             self._looked_up.clear()
         self._looked_up[digest] = now, token
@@ -107,7 +107,7 @@ class Access:
             raise Problem(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not called {name[:100]!r}")
 
 
-def _found(store: Store, secret: str) -> Token | None:
+def _used_token(store: Store, secret: str) -> Token | None:
     """The token, noted as used; one whose use cannot be written (a full disk) still lets in."""
     token = find_token(store, secret)
     if token is not None:

@@ -20,12 +20,15 @@ from epochcast.base.caching import remembered
 from epochcast.hardware.catalogue import devices
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store_rows import RunRow
+from epochcast.predict.forecast.job_data import TEXT
 from epochcast.surfaces.web.dependencies import Reader, State
 from epochcast.surfaces.web.openapi import problems
 
 router = APIRouter(prefix="/api/v1", tags=["names"])
 FILE, GLANCE = Path(__file__).with_name("evidence.csv"), Path(__file__).with_name("glance.json")
 SHOWN = 6
+TEXT_FAMILIES = frozenset({"bert", "gpt", "megatron", "minigptblock", "opt", "switch"})
+"""Those of the table that take text."""
 MOST_OUTCOMES = 2_000
 Text = Annotated[str, Query(max_length=500)]
 
@@ -47,10 +50,12 @@ class Measured:
 
 @router.get("/evidence", summary="Measured runs like a forecast, and how far off it was.", responses=problems())
 async def evidence(
-    caller: Reader, model: Text = "", device: Text = "", precision: Text = "", mode: Text = "training"
+    caller: Reader, model: Text = "", device: Text = "", precision: Text = "", mode: Text = "training", fed: Text = ""
 ) -> Response:
-    """The nearest by network, device and precision, and a sentence that says what they are."""
-    nearest = nearest_runs(model, device, precision, mode)
+    """The nearest by network, device and precision, and a sentence that says what they are. With `fed`, what the
+    network takes, networks of text stand beside networks of text.
+    """
+    nearest = nearest_runs(model, device, precision, mode, fed)
     return JSONResponse(
         {"sentence": _sentence(model, device, nearest), "nearest": [asdict(run) for run in nearest[:SHOWN]]}
     )
@@ -86,10 +91,11 @@ def outcome(run: RunRow) -> dict[str, Any]:
     }
 
 
-def nearest_runs(model: str, device: str, precision: str, mode: str = "training") -> list[Measured]:
+def nearest_runs(model: str, device: str, precision: str, mode: str = "training", fed: str = "") -> list[Measured]:
     """Measured runs that are like a job, the most like it first; none where nothing is."""
     family = _family(model)
-    scored = [(_likeness(run, model, family, device, precision, mode), run) for run in measured()]
+    alike = [run for run in measured() if not fed or (run.family in TEXT_FAMILIES) == (fed == TEXT)]
+    scored = [(_likeness(run, model, family, device, precision, mode), run) for run in alike]
     near = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], abs(pair[1].error)))
     return [run for _, run in near]
 

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from epochcast.errors import UnknownName
 from epochcast.observe.store.row_values import RunFilter
@@ -18,8 +18,6 @@ Text = Annotated[str | None, Query(max_length=200)]
 
 class RunListQuery(BaseModel):
     """The parameters."""
-
-    model_config = ConfigDict(extra="ignore")
 
     state: list[str] = []
     job: Text = None

@@ -117,8 +117,8 @@ async def list_runs(running: State, caller: Reader, asked: Annotated[RunListQuer
 @router.get("/run-choices", summary="Projects, devices and tags that runs have.", responses=problems())
 async def run_choices(running: State, caller: Reader) -> Response:
     """What lists can be filtered by."""
-    found = await run_in_threadpool(choices, running.store, caller.project)
-    return JSONResponse({**found, "states": [*STATES, SILENT], "orders": list(RUN_ORDERS)})
+    offered = await run_in_threadpool(choices, running.store, caller.project)
+    return JSONResponse({**offered, "states": [*STATES, SILENT], "orders": list(RUN_ORDERS)})
 
 
 @router.get("/jobs", summary="What the runs train: jobs that the caller may see.", responses=problems())

@@ -47,11 +47,11 @@ async def tokens(running: State, caller: Writer) -> Response:
 
 
 def _listed(running: Running) -> dict[str, Any]:
-    known = all_tokens(running.store)
-    names = {*choices(running.store, None)["projects"], *(token.project for token in known if token.project)}
+    kept = all_tokens(running.store)
+    names = {*choices(running.store, None)["projects"], *(token.project for token in kept if token.project)}
     counts = {name: running.store.count_runs(RunFilter(project=name)) for name in names}
     projects = [{"project": name, "runs": counts[name]} for name in sorted(names, key=str.casefold)]
-    return {"tokens": [_shown(token) for token in known], "projects": projects}
+    return {"tokens": [_shown(token) for token in kept], "projects": projects}
 
 
 def _shown(token: Token) -> dict[str, Any]:
@@ -91,8 +91,8 @@ async def add(request: Request, running: State, caller: Writer) -> Response:
 async def revoke(name: str, running: State, caller: Writer) -> Response:
     """It lets nobody in after five seconds, and streams that it opened end."""
     check_may_manage(caller)
-    known = await run_in_threadpool(all_tokens, running.store)
-    if not any(token.name == name and token.ended_at_seconds is None for token in known):
+    kept = await run_in_threadpool(all_tokens, running.store)
+    if not any(token.name == name and token.ended_at_seconds is None for token in kept):
         raise Problem(HTTPStatus.NOT_FOUND, f"no token called {name[:200]!r}")
     await run_in_threadpool(end_token, running.store, name)
     return Response(status_code=HTTPStatus.NO_CONTENT)

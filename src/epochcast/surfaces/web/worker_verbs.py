@@ -82,6 +82,8 @@ def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Sess
     body: Answer = answer.as_dict()
     if has_neighbours:
         body |= _neighbours(answer, session)
+    if is_drawn and isinstance(answer, api.Forecast) and answer.fits is False:
+        body["remedies"] = [remedy.as_dict() for remedy in answer.remedies()]
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
 

@@ -4,7 +4,7 @@ import { element } from "./common.js";
 import { table } from "./table.js";
 
 // As wide as its place: single charts fill it, charts of several parts get as many columns as have room, but one where they ask for one.
-const FONT_PIXELS = 13;  // .8125rem, as small print of the page
+const NARROW = 480, FONT_PIXELS = 13;  // .8125rem, as small print of the page
 const AXES = 70, GAP = 28, LEAST = 210;
 function fitted(specification, width) {
   if (!width) { return {}; }
@@ -25,7 +25,7 @@ function themed(specification, width) {
   const config = {
     ...own, font, background: null, view: { ...own.view, stroke: line }, axis: { ...axis, ...own.axis }, text: { color: ink, fontSize: text }, header: { labelFontSize: text, titleFontSize: text, labelColor: ink, titleColor: soft }, rule: { color: soft },
     mark: { color: colourOf("--part-2") }, range: { category: [2, 4, 3, 5, 1, 6].map((place) => colourOf(`--part-${place}`)) },
-    legend: { labelFontSize: text, titleFontSize: text, labelColor: ink, titleColor: soft, orient: "bottom", labelLimit: Math.max(160, width - 60) },
+    legend: { columns: width < NARROW ? 1 : undefined, labelFontSize: text, titleFontSize: text, labelColor: ink, titleColor: soft, orient: "bottom", labelLimit: Math.max(160, width - 60) },
     title: { fontSize: text + 1, subtitleFontSize: text, color: ink, subtitleColor: soft, limit: Math.max(LEAST, width - 20) },
   };
   const { title, ...untitled } = specification;  // the heading of the card says it
@@ -41,9 +41,15 @@ export const colourOf = (name) => getComputedStyle(document.documentElement).get
 
 export async function draw(where, specification) {
   if (!window.vegaEmbed) { where.textContent = "Charts need a newer browser."; return null; }
+  const label = where.getAttribute("aria-label") ?? "Chart";
   const made = await window.vegaEmbed(where, themed(specification, where.clientWidth), {
     actions: false, ast: true, renderer: "canvas", defaultStyle: false, tooltip: { disableDefaultStyle: true }, mode: "vega-lite",
   });
+  // Vega puts names of its own there.
+  where.setAttribute("role", "img");
+  where.setAttribute("aria-label", label);
+  where.removeAttribute("aria-roledescription");
+  where.tabIndex = 0;  // wide charts scroll
   offerTable(where, specification);
   return made.view;
 }

@@ -63,6 +63,13 @@ export function clock(text) {
   return new Date(text).toLocaleString([], { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 }
 
+// In a table: the time of a moment of today, the day before it of others.
+export function shortClock(text) {
+  if (!text) { return "–"; }
+  const at = new Date(text), day = at.toDateString() === new Date().toDateString() ? {} : { weekday: "short", day: "numeric", month: "short" };
+  return at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
+}
+
 // Two moments of one day share its date.
 export function clocks(first, last) {
   const day = (text) => new Date(text).toDateString();

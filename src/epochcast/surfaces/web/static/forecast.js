@@ -48,6 +48,7 @@ function refuse(text) {
   for (const id of ["time", "memory", "cost"]) { say(id, "–"); say(`${id}-interval`, ""); say(`${id}-more`, ""); }
   by("parts").replaceChildren(); by("parts-list").replaceChildren(); by("memory-bar").replaceChildren(); say("memory-said", ""); say("memory-numbers", "");
   showFit({});
+  showBar({});
   showNotes({});
   copies = {};
   showCopy();
@@ -63,11 +64,34 @@ function refuse(text) {
 function showFit(told) {
   const is_unfit = told.fits === false || told.memory_verdict === "does not fit";
   by("unfit").hidden = !is_unfit;
+  say("remedies-said", "Looking for changes that fit …");
+  by("remedies").replaceChildren();
   for (const id of ["time-card", "cost-card"]) { by(id).classList.toggle("dimmed", is_unfit); }
   if (!is_unfit) { return; }
   const needed = told.peak_bytes ? `This job needs ${bytes(told.peak_bytes.mid)} on each GPU` : "This job needs more memory";
   say("unfit-more", `${needed}; ${told.device} has ${bytes(told.memory_bytes)}. Use a smaller batch, more GPUs with a sharding strategy, or a larger GPU.`);
   for (const id of ["time-more", "cost-more"]) { say(id, `if it fitted · ${by(id).textContent}`); }
+}
+
+// On a tablet and a phone the answer stays in sight while sliders move.
+function showBar(told) {
+  const is_unfit = told.fits === false;
+  say("bar-time", is_unfit ? "does not fit" : by("time").textContent);
+  say("bar-memory", told.peak_bytes ? `${bytes(told.peak_bytes.mid)}${is_unfit ? ` of ${bytes(told.memory_bytes)}` : ""}` : "");
+  say("bar-cost", is_unfit ? "" : by("cost").textContent);
+  by("bar").classList.toggle("verdict-no", is_unfit);
+}
+
+// What would fit, each a click away.
+const MOST_REMEDIES = 6;
+function showRemedies(remedies) {
+  say("remedies-said", remedies.length ? "This would fit:" : "No change that was tried makes it fit.");
+  by("remedies").replaceChildren(...remedies.slice(0, MOST_REMEDIES).map((one) => {
+    const more = `${bytes(one.peak_bytes.mid)} · ${one.time_factor > 1 ? "+" : "−"}${Math.round(100 * Math.abs(one.time_factor - 1))} % time per sample${one.memory_verdict === "tight" ? " · tight" : ""}`;
+    const take = element("button", { type: "button", class: "offer" }, `${one.change}: ${one.value}`, element("span", { class: "hint" }, more));
+    take.addEventListener("click", () => { fill(fields, { device: one.device, ...one.options }); changed(); });
+    return element("li", {}, take);
+  }));
 }
 
 function show(told, asked) {
@@ -82,6 +106,7 @@ function show(told, asked) {
   say("cost-interval", interval(told.dollars, dollars));
   say("cost-more", told.dollars_per_hour ? `${dollars(told.dollars_per_hour)}/h${told.price_source ? `, ${told.price_source}` : ""}` : "no price is known for this place");
   showFit(told);
+  showBar(told);
   showParts(told);
   showNotes(told);
   showCopies(asked);
@@ -90,7 +115,7 @@ function show(told, asked) {
 
 // Keys of answers in words.
 const WORDS = { autocast_copies: "autocast copies of weights", optimizer_state: "optimizer state" };
-const words = (name) => WORDS[name] ?? name.replaceAll("_", " ");
+const inWords = (name) => WORDS[name] ?? name.replaceAll("_", " ");
 
 function showMemory(told) {
   const peak = told.peak_bytes, card = told.memory_bytes, bar = by("memory-bar");
@@ -109,7 +134,7 @@ function showMemory(told) {
   limit.style.left = at(card); text.style.left = `clamp(6.5rem, ${at(card)}, calc(100% - 6.5rem))`;
   bar.append(used, range, limit, text);
   say("memory-numbers", `nvidia-smi ${bytes(peak.mid)} · reserved ${bytes(told.reserved_bytes)} · allocated ${bytes(told.allocated_bytes)}`);
-  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${name} ${bytes(size)}`).join(" · "));
+  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${inWords(name)} ${bytes(size)}`).join(" · "));
 }
 
 function showParts(told) {
@@ -126,7 +151,7 @@ function showParts(told) {
 }
 
 function showNotes(told) {
-  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${words(name)} ${value}`);
+  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${inWords(name)} ${value}`);
   const notes = [...(assumed.length ? [`assumed: ${assumed.join(", ")}`] : []), ...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
   by("notes-card").hidden = notes.length === 0;
   by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
@@ -138,7 +163,7 @@ const askEvidence = later(300, async (told) => {
   if (evidence_of !== told) { return; }
   const where = by("evidence");
   try {
-    const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode })}`);
+    const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode, fed: told.fed ?? "" })}`);
     if (evidence_of !== told) { return; }
     const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => String(cell ?? "–")));
     const measured = table("Measured runs", ["Network", "Device", "Precision", "Batch", "Measured by", "Our error, left out"], rows);
@@ -176,6 +201,7 @@ async function askMemory(asked, signal) {
     const told = await ask("/api/v1/forecast", { ...asked, draw: true }, signal);
     await draw(by("memory-step"), told.chart);
     if (signal.aborted) { return; }
+    if (told.remedies) { showRemedies(told.remedies); }
     say("memory-step-said", told.peak_op ? `The peak is in ${told.peak_op}.` : "");
     dim("memory", is_reading);
   } catch (error) { if (error.name !== "AbortError") { clearMemory(error.message); } }
@@ -236,10 +262,22 @@ function choose(offer) {
 
 // ---- taking the question along ----
 
+// Files that were sent from this browser, by the reference that the server gave them.
+const sent_files = JSON.parse(localStorage.getItem("epochcast-files") || "{}");
+const MOST_FILES = 50;
+function keepFile(reference, name) {
+  delete sent_files[reference];
+  sent_files[reference] = name;
+  for (const old of Object.keys(sent_files).slice(0, -MOST_FILES)) { delete sent_files[old]; }
+  localStorage.setItem("epochcast-files", JSON.stringify(sent_files));
+}
+const fileOf = (model) => sent_files[model] ?? model;
+
 const quoted = (text) => (/^[\w./:@%+=-]+$/.test(String(text)) ? String(text) : `'${String(text).replaceAll("'", "'\\''")}'`);
 const FLAGS = JSON.parse(form.dataset.flags || "{}");
 let copies = {};
-function showCopies(asked) {
+function showCopies(sent) {
+  const asked = { ...sent, model: fileOf(sent.model) };  // on the command line a file is named by its path
   const { model, ...options } = asked;
   const flags = Object.entries(options).map(([name, given]) => {
     const flag = FLAGS[name] || `--${name.replaceAll("_", "-")}`;
@@ -280,6 +318,7 @@ by("file").addEventListener("change", async () => {
     const told = await read(await fetch(`/api/v1/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }));
     say("file-said", `${told.name}: ${count(told.parameters)} parameters`);
     is_reading = false;
+    keepFile(told.model, file.name);
     fill(fields, { model: told.model });
     changed();
   } catch (error) {

@@ -6,7 +6,7 @@ import { table } from "./table.js";
 
 const form = by("job"), fields = fieldsOf(form);
 const START = { model: "resnet50", batch: 1024, precision: "amp", dataset: "imagenet-1k", epochs: 90, deadline_seconds: "12h" };
-const OLD_DAYS = 90, DAY_MS = 86_400_000, PLACED = ["model", "precision", "dataset", "epochs", "samples", "tokens"];
+const OLD_DAYS = 90, MOST_NOTES = 3, DAY_MS = 86_400_000, PLACED = ["model", "precision", "dataset", "epochs", "samples", "tokens"];
 let under_way = null, last = null;
 
 function dim(is_stale) { for (const part of document.querySelectorAll("[data-part]")) { part.classList.toggle("stale", is_stale); part.setAttribute("aria-busy", String(is_stale)); } }
@@ -27,7 +27,7 @@ const plan = later(400, async () => {
     say("fault", error.message);
     say("sentence", "–");
     say("counts", "");
-    by("warnings").replaceChildren(); by("map").replaceChildren(); by("offers").replaceChildren();
+    by("warnings").replaceChildren(); by("more-warnings").hidden = true; by("map").replaceChildren(); by("offers").replaceChildren();
     by("map").nextElementSibling?.matches("details") && by("map").nextElementSibling.remove();
     dim(false);
   }
@@ -37,8 +37,12 @@ async function show(asked) {
   say("sentence", last.sentence);
   const reasons = Object.entries(last.reasons).map(([reason, number]) => `${count(number)} ${reason.startsWith("does") ? "do" + reason.slice(4) : reason}`);
   say("counts", [`${count(last.considered)} offers`, ...reasons].join(" · "));
-  by("warnings").replaceChildren(...last.warnings.map((text) => element("li", {}, text)));
-  by("offers").replaceChildren(table("Best offers", ["Hardware", "Time", "Cost", "Price", "Cloud", "Region", "Offer", "Memory", "Price of", ""], last.frontier.map((offer) => row(offer, asked))));
+  const notes = last.warnings.map((text) => element("li", {}, text)), many = notes.slice(MOST_NOTES);
+  by("warnings").replaceChildren(...notes.slice(0, MOST_NOTES));
+  by("more-warnings").hidden = many.length === 0;
+  say("more-count", `${many.length} more notes`);
+  by("more-list").replaceChildren(...many);
+  by("offers").replaceChildren(table("Best offers", ["Hardware", "Time", "Cost", "Price", "Memory", "Price of", "Cloud", "Region", "Offer", ""], last.frontier.map((offer) => row(offer, asked))));
   if (last.chart) { await draw(by("map"), withoutLegend(last.chart)); } else { by("map").replaceChildren(); }
 }
 
@@ -50,7 +54,7 @@ function row(offer, asked) {
     [element(is_chosen ? "strong" : "span", {}, `${offer.gpus} × ${offer.device}${is_chosen ? " (chosen)" : ""}`)],
     [seconds(offer.total_seconds.mid), element("div", { class: "hint" }, interval(offer.total_seconds, seconds))],
     [dollars(offer.dollars.mid), element("div", { class: "hint" }, interval(offer.dollars, dollars))],
-    `${dollars(offer.dollars_per_hour)}/h${offer.is_spot ? " spot" : ""}`, offer.cloud, offer.region, offer.offer, offer.memory_verdict, age(offer.priced_on),
+    `${dollars(offer.dollars_per_hour)}/h${offer.is_spot ? " spot" : ""}`, offer.memory_verdict, age(offer.priced_on), offer.cloud, offer.region, offer.offer,
     [element("a", { href: `/?${address(job)}` }, "Forecast")],
   ];
 }

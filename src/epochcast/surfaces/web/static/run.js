@@ -189,4 +189,4 @@ refetch().then(() => {
   listen(`/api/v1/events?run=${encodeURIComponent(last.key)}`, all, (text) => say("stream", text), all);
   setInterval(() => { showRemaining(last); by("state").replaceChildren(stateOf(last), ...(last.end_reason ? [` ${last.end_reason}`] : [])); }, SILENCE_MS);
 }).catch((error) => { by("fault").hidden = false; say("fault", error.message); });
-redrawn(all);
+redrawn(() => { drawFan(); drawSteps(); drawLoss(); });

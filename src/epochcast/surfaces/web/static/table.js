@@ -1,6 +1,8 @@
 // Tables that pages make: each in an area that the keyboard can scroll.
 import { element } from "./common.js";
 
+const LONG = 36;  // letters; longer cells may wrap
+
 export function area(label, ...children) { return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...children); }
 
 // `rows` are lists of cells: text or elements. On a phone each row is a card, its cells named by the headings.
@@ -9,6 +11,7 @@ export function table(label, headings, rows) {
   const body = rows.map((row) => element("tr", {}, ...row.map((cell, place) => {
     const made = element("td", {}, ...(Array.isArray(cell) ? cell : [cell ?? "–"]));
     made.dataset.label = headings[place];
+    if (typeof cell === "string" && cell.length > LONG) { made.className = "long"; }
     return made;
   })));
   return area(label, element("table", { class: "cards" }, element("thead", {}, head), element("tbody", {}, ...body)));
