@@ -72,7 +72,7 @@ def page(scored: Mapping[str, Sequence[ScoredRun]]) -> str:
         "and documentation, and published tables of fine-tunings, each asked as the command that its author would",
         "type. Nothing about a row is filled in by hand: what a table does not say is a default of its trainer or is",
         "refused. Many rows leave out lengths of texts, ranks of adapters or the data loader. All rows of both tables",
-        f"are read; of the sweeps in `runs_2026`, {OF_A_KIND} of each source, model, task, precision and GPU are forecast.",
+        f"are read; of the sweeps in `runs_2026`, {OF_A_KIND} of each source, model and task are forecast.",
         "",
         *_targets(scored),
     ]

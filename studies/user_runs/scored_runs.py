@@ -3,8 +3,8 @@
 The rows are all of `user_runs`, and those of `runs_2026` whose task is fine-tuning: of everything, by LoRA or by
 another adapter. Each is read as `epochcast evaluate` reads it. Rows whose `quality` says that they are not to be
 trusted are left out. Of `runs_2026` every row is read, so that all refusals are counted; its sweeps repeat a training
-over batches and lengths, of which OF_A_KIND are forecast: evenly spaced among the rows of one source, model, task,
-precision and device.
+over batches, lengths and formats, of which OF_A_KIND are forecast: evenly spaced among the rows of one source, model
+and task.
 """
 
 import re
@@ -44,7 +44,7 @@ _METHODS: tuple[tuple[str, str], ...] = (
 )
 FULL = "all parameters"
 OF_A_KIND = 2
-_KIND = ("source", "model", "task", "precision", "device")
+_KIND = ("source", "model", "task")
 
 
 @dataclass(frozen=True)
