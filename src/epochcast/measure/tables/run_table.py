@@ -41,7 +41,7 @@ from epochcast.measure.tables.row_names import (
 )
 from epochcast.measure.tables.run_layout import RunLayout, check_copies, run_layout
 from epochcast.measure.tables.run_lengths import length_distribution, says_lengths
-from epochcast.measure.tables.run_memory import MeasuredMemory, measured_memory
+from epochcast.measure.tables.run_memory import MeasuredMemory, left_open, measured_memory
 from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
@@ -75,6 +75,7 @@ _OLD_TORCH = (2, 0)
 _FUSED_ATTENTION = "flash_attention=true"
 # A decoder whose formulas are written out one by one has an optimizer of its own, too (`zoo/handwritten.py`).
 _HANDWRITTEN = "style=handwritten"
+_HALVES = ("fp16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,7 @@ def _run(
         check_copies(row, network.reference, job.quantize, device)
     if script is not None and job.attention == "flash":
         job = replace(job, attention=script.attention)
+    notes = (*_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row))
     return MeasuredRun(
         row_index,
         source,
@@ -209,7 +211,7 @@ def _run(
         network.reference,
         network.input_shape,
         device,
-        job,
+        replace(job, assumed=left_open(row, notes)),
         gpus,
         count(row, "nodes") or (layout and layout.nodes) or 1,
         text(row, "interconnect") or None,
@@ -222,7 +224,7 @@ def _run(
         number(row, "parameters") or network.parameters,
         job.compile != EAGER,
         largest_shape=network.largest_shape,
-        notes=(*filled, *_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row)),
+        notes=(*filled, *notes),
     )
 
 
@@ -377,13 +379,23 @@ def _precision(row: Row, device: Device, script: RunScript | None) -> NamedPreci
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return NamedPrecision("amp_fp16" if is_half else "amp_bf16")
     precision = named_precision(text(row, "source"), words)
-    if precision.quantisation is not None and is_trainer("half_beside_quantised", text(row, "note")):
-        half = precision.name.removeprefix("amp_")
-        precision = replace(precision, name=half, weights=half)
-    if is_trainer("master_weights", text(row, "framework")):
-        precision = replace(precision, name=_mastered(precision.name, text(row, "framework")), weights=None)
+    precision = _as_trained(row, precision)
     if precision.name == "tf32" and "tf32" not in device.peak_flops_per_second:
         return replace(precision, name="fp32")  # where the device has no such cores, the framework's tf32 is plain fp32
+    return precision
+
+
+def _as_trained(row: Row, precision: NamedPrecision) -> NamedPrecision:
+    """A precision as the row's trainer means it: what is computed in half, and how weights are stored beside that."""
+    framework, half = text(row, "framework"), precision.name.removeprefix("amp_")
+    if precision.quantisation is not None and is_trainer("half_beside_quantised", text(row, "note")):
+        precision = replace(precision, name=half, weights=half)
+    if half in _HALVES and is_trainer("library_kernels", framework) and "lora" in text(row, "method").casefold():
+        precision = replace(precision, name=f"amp_{half}", weights=half)
+    if precision.name in _HALVES and is_trainer("autocast", framework):
+        precision = replace(precision, name=f"amp_{half}", weights=None)
+    if is_trainer("master_weights", framework):
+        precision = replace(precision, name=_mastered(precision.name, framework), weights=None)
     return precision
 
 

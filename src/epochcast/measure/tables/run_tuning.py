@@ -2,8 +2,9 @@
 
 Adapters are named by `task`, `method` or `model` ("lora_finetuning", "qlora", "peft_finetuning LOKR"). Their rank and
 layers are in the columns `lora_rank` and `lora_targets`, else in `note` ("peft lora r=16.0 target q_proj v_proj",
-"lora_rank=64", "r=16 all linear", "dim 32"). Where the row says neither, the usual ones are assumed, with a note: rank
-16 at every linear layer of a quantised base (Dettmers et al. 2023), else at queries and values (the defaults of peft).
+"lora_rank=64", "r=16 all linear", "r=8 c_attn", "dim 32"). Where the row says neither, the usual ones are assumed, with
+a note: rank 16 at every linear layer of a quantised base (Dettmers et al. 2023), else at queries and values (the
+defaults of peft).
 Other adapters than LoRA are answered as LoRA, with a note.
 
 Layers have other names in a network that fuses them: q_proj is a part of qkv. Those that it has not are left out, as
@@ -41,7 +42,7 @@ _ADAPTER = re.compile(r"\bq?lora|(?<![a-z])(?:lora|lokr|loha|dora)(?![a-z])|peft
 _OTHER_ADAPTER = re.compile(r"peft_finetuning (\w+)|with (adapter)\b|\b(lokr|loha|dora)\b", re.IGNORECASE)
 _RANK = re.compile(r"\b(?:lora_rank|lora_r|rank|r|dim)\s*[= ]\s*(\d+)(?:\.0)?\b", re.IGNORECASE)
 _TARGETS = re.compile(r"\btarget(?:s|_modules)?[ =]\s*(\[[^\]]*\]|[^;,]+)")
-_BEHIND_RANK = re.compile(r"\br=\d+ ([a-zA-Z]\w*_(?:attn|proj)|[Wq]\w*qkv)\b")
+_BEHIND_RANK = re.compile(r"\br ?= ?\d+ ([a-zA-Z]+_[a-z]+(?:, ?[a-z]+_[a-z]+)*|[Wq]\w*qkv)\b")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _ATTENTION = ("qkv", "qkv_proj", "query_key_value", "c_attn")
 _SAME_LAYERS: Mapping[str, Sequence[str]] = {
@@ -129,14 +130,11 @@ def _stated_rank(row: Row) -> int | None:
 
 def _stated_targets(row: Row) -> tuple[str, ...]:
     note = text(row, "note")
-    match = _TARGETS.search(note)
+    match = _TARGETS.search(note) or _BEHIND_RANK.search(note)
     names = text(row, "lora_targets") or (match[1] if match else "")
     lower = f"{names} {note}".casefold()
     if any(words in lower for words in ("all linear", "all-linear", "all attention and feed-forward")):
         return (ALL_LINEAR,)
-    behind = _BEHIND_RANK.search(note) if not names else None
-    if behind is not None:
-        return (behind[1],)
     if not names and re.search(r"\bq,\s?v\b", lower):
         return ("q_proj", "v_proj")
     return tuple(name for name in _NAME.findall(names) if name != "None")

@@ -13,7 +13,7 @@ forecast.
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -70,6 +70,10 @@ def _optimizer_name(value: object) -> str | None:
     from epochcast.describe.capture.config.live_objects import optimizer_name
 
     return optimizer_name(value)
+
+
+_NO_OPTIONS = frozenset({"assumed"})
+"""Fields of a job that nobody types."""
 
 
 @dataclass(frozen=True)
@@ -286,10 +290,12 @@ class Job(SampleOptions, AdapterOptions, GenerationOptions):
         None, "file.py:factory that makes a model given as a live object.", flag=None, metadata=HIDDEN
     )
     fingerprint: str | None = _model(None, "Fingerprint of the model when the job was saved.", flag=None)
+    assumed: tuple[str, ...] = field(default=(), repr=False, metadata=HIDDEN)
+    """What decides memory and nobody said: its interval is wider for that (`memory_spreads`)."""
 
     def __new__(cls, *arguments: object, **options: object) -> "Job":
         """Refuse a misspelt option with the near ones, before Python refuses it without."""
-        check_names(options, (item.name for item in JOB_OPTIONS))
+        check_names(options.keys() - _NO_OPTIONS, (item.name for item in JOB_OPTIONS))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,9 @@
 """What a job is taken to be where nobody said: precision, optimizer and the lengths of its texts. Answers list it.
 
     language models     AdamW in mixed precision: bf16 where the device has it, fp16 on older tensor cores, else fp32
-    diffusion models    the same
+    with LoRA           the same over a base loaded in half, adapters in float32: what transformers and PEFT do since
+                        models load in the format of their files (dtype="auto"; transformers 5 by default)
+    diffusion models    the same as language models
     other networks      SGD in fp32
     texts               the data set's own mean and maximum, each batch padded to its longest text; of one without a
                         known mean its usual maximum; the network's length where it takes none so long
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochcast.describe.graph.precision import mixed_precision
+from epochcast.describe.graph.quantised_base import NOT_QUANTISED
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.forecast.job import AUTO, PLAIN, Job
@@ -25,6 +28,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 
 LANGUAGE_OPTIMIZER = "adamw"
+_HALVES = ("bf16", "fp16")
 _DIFFUSION_HOSTS = ("diffusion_trainer", "diffusion_transformer")
 """Classes of hosts that networks of diffusion models are trained on (`hosts.toml`)."""
 
@@ -53,13 +57,29 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
         is_mixed = _is_language_model(job, session) or _is_diffusion_model(job, session)
         if job.precision == AUTO and not (is_mixed and device is None):
             assumed["precision"] = _mixed_precision(device) if is_mixed and device else PLAIN["precision"]
+        half = str(assumed.get("precision")).removeprefix("amp_")
+        if half in _HALVES and isinstance(job.model, str) and _loads_base(job):
+            assumed["weights"] = half
         if job.optimizer == AUTO:
             assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_mixed else PLAIN["optimizer"]
-    named = {name: assumed[name] for name in ("precision", "optimizer") if name in assumed}
+    named = {name: assumed[name] for name in ("precision", "weights", "optimizer") if name in assumed}
     if job.mode != "training":
         assumed.pop("optimizer", None)  # nothing is updated
-    order = [name for name in ("precision", "optimizer", "input_shape", "lengths") if name in assumed]
+    order = [name for name in ("precision", "weights", "optimizer", "input_shape", "lengths") if name in assumed]
+    if unsaid := _deciding_memory(job, assumed):
+        named["assumed"] = unsaid
     return Settled(replace(job, **named) if named else job, {name: assumed[name] for name in order})
+
+
+def _loads_base(job: Job) -> bool:
+    """Whether adapters are trained beside a frozen base whose storage nobody said."""
+    is_quantised = job.four_bit or job.eight_bit or job.quantize != NOT_QUANTISED
+    return bool(job.lora) and job.weights is None and not is_quantised
+
+
+def _deciding_memory(job: Job, assumed: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of what was assumed, what changes memory and a user can hardly see: how long texts are."""
+    return tuple(dict.fromkeys((*job.assumed, *(name for name in ("lengths",) if name in assumed))))
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
