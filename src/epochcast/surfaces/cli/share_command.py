@@ -99,6 +99,6 @@ def _of_bench(path: Path, key: str | None, contributor: str | None) -> "SharedRu
     steps = [row for row in read(path).of("model") if row.seconds and row.question.get("part", "step") == "step"]
     chosen = [row for row in steps if row.key.startswith(key or "")]
     if len(chosen) != 1:
-        known = ", ".join(row.key for row in (chosen or steps)[:5]) or "none; epochcast bench models measures some"
-        raise BadInput(f"{path.name} has {len(chosen)} measured steps to share; name one with --key: {known}")
+        keys = ", ".join(row.key for row in (chosen or steps)[:5]) or "none; epochcast bench models measures some"
+        raise BadInput(f"{path.name} has {len(chosen)} measured steps to share; name one with --key: {keys}")
     return shared_measurement(chosen[0], contributor=contributor)
