@@ -30,6 +30,8 @@ SHOWN_OF_LONGER = 3
 
 OF_ONE_RUN = "runs NAME"
 """`runs` answers differently where it is asked for one."""
+GENERATES = "forecast generate"
+"""`forecast` answers differently where a job generates text."""
 IS_A_SCHEMA = "jobs schema"
 """Prints a schema, and so has none."""
 
@@ -40,10 +42,12 @@ TRACKED = "track train.log --total 4000 --job imagenet --run first"
 # The last line is the question; those before it prepare it.
 KEPT: Mapping[str, tuple[str, ...]] = {
     "advise": ("advise resnet50 --device V100 --cpus 8 --loader-seconds 8ms",),
+    "afford": ("afford --budget 20 --clouds aws --devices T4 --gpus 1 --dataset cifar10 resnet18 resnet50",),
     "bench collectives": ("bench collectives --device cpu --ranks 2 --sizes 4KiB --out m.jsonl",),
     "bench loader": ("bench loader --batch 2 --budget 1s --out m.jsonl",),
     "bench models": ("bench models campaign.toml --device cpu --threads 1 --out m.jsonl",),
     "bench ops": ("bench ops --device cpu --threads 1 --dtypes float32 --budget 1ms --out m.jsonl",),
+    "bill": (TRACKED, "bill first"),
     "calibrate": ("calibrate --device A100 --gemm-seconds bf16:8192x8192x8192=4.6ms",),
     "check": ("check resnet50 --device V100 --batch 64 --observed 200img/s",),
     "datasets": ("datasets",),
@@ -57,6 +61,10 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "fit": ("fit measured.jsonl --out profile.json --no-save",),
     "fit --shared": ("fit --shared shared --no-save",),
     "forecast": ("forecast resnet50 --device V100 --batch 64 --gpus 4 --dataset imagenet-1k --epochs 90 --explain",),
+    GENERATES: (
+        "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
+        "--concurrency 256 --requests 1k",
+    ),
     "history compare": ("history compare jobs.csv --target step_seconds --quick --with ridge,linear --split holdout",),
     "history fit": (FIT,),
     "history predict": (FIT, "history predict new_jobs.csv --model model.json"),
@@ -65,6 +73,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "instances add": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h",),
     "instances import": ("instances import aws.csv --read-on 2026-11-16",),
     "instances remove": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h", "instances remove lab"),
+    "instances update": ("instances update aws.csv --read-on 2026-11-16",),
     "jobs": ("jobs",),
     "jobs init": ("jobs init resnet18 --name new --device T4 --batch 32",),
     "jobs schema": ("jobs schema",),
@@ -243,5 +252,5 @@ def _with_json(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def test_every_command_with_json_has_a_kept_answer_and_a_schema() -> None:
     kept = {path.stem.replace("_", " ") for path in GOLDEN.glob("*.json")}
-    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN} == {*ANSWERS, IS_A_SCHEMA}
+    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN, GENERATES} == {*ANSWERS, IS_A_SCHEMA}
     assert MASKED.keys() <= KEPT.keys()

@@ -1,6 +1,6 @@
 """How often `epochcast check` is right: false alarms on normal runs, verdicts and first causes of known faults.
 
-    python -m studies check             writes studies/check/result.csv, cases.csv and docs/check-accuracy.md
+    python -m studies check             writes studies/check/result.csv, cases.csv and docs/accuracy/check-accuracy.md
 
 Cases are rows of public tables (`table_cases.py`), speeds that users wrote down and logs (`known_cases.toml`), and
 trainings with an injected fault (`fault_trainings.py`, whose logs are in `trainings.jsonl`). Fails where more than a
@@ -23,7 +23,7 @@ from studies.figures_csv import figures_csv
 
 FOLDER = Path(__file__).parent
 RESULT, CASES = FOLDER / "result.csv", FOLDER / "cases.csv"
-PAGE = FOLDER.parents[1] / "docs" / "check-accuracy.md"
+PAGE = FOLDER.parents[1] / "docs" / "accuracy" / "check-accuracy.md"
 TABLES = "tables"
 MOST_FALSE_ALARMS = 0.1
 _INTRODUCTION = """Written by `python -m studies check`: {count} cases whose cause is known. Steps of public tables are

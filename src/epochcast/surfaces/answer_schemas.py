@@ -11,6 +11,7 @@ from typing import Any
 from epochcast import api
 from epochcast.base.record import Record
 from epochcast.base.record_schema import json_schema, object_schema, type_schema
+from epochcast.decide.afford.affordable import Affordable
 from epochcast.decide.plan.job_moves import Move
 from epochcast.describe.capture.model_comparison import ModelComparison
 from epochcast.describe.datasets import Dataset
@@ -18,6 +19,7 @@ from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
+from epochcast.hardware.price_update import PriceUpdate
 from epochcast.hardware.skypilot_catalogue import Skipped
 from epochcast.hardware.topology import Topology
 from epochcast.measure.bench.link_fit import LinkFit
@@ -36,6 +38,7 @@ from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.observe.store.access_tokens import Token
+from epochcast.observe.store.run_bill import RunBill
 from epochcast.observe.store.store_rows import Attempt, RunRow
 from epochcast.observe.store.thinning import Thinned
 from epochcast.predict.forecast.forecast import MEMORY_KEYS, SETUP
@@ -177,6 +180,7 @@ _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
 _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
 
 ANSWERS: Mapping[str, AnswerShape] = {
+    "afford": AnswerShape(Affordable),
     "advise": AnswerShape(
         api.Advice,
         optional={"probe": ProbeAnswer, "loader": Mapping[str, _Scalar]},
@@ -186,6 +190,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "bench loader": _bench(_LOADER_QUESTION),
     "bench models": _bench(_MODEL_QUESTION),
     "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
+    "bill": AnswerShape(RunBill),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
     "check": AnswerShape(SpeedCheck, optional=_NEIGHBOURS),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
@@ -206,6 +211,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "forecast": AnswerShape(
         api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
     ),
+    "forecast generate": AnswerShape(api.Generation),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={
@@ -231,6 +237,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
         }
     ),
     "instances remove": AnswerShape(keys={"file": str, "name": str}),
+    "instances update": AnswerShape(PriceUpdate),
     "jobs": AnswerShape(keys={"file": str, "jobs": list[CheckedJob]}),
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
     "links": AnswerShape(keys={"links": list[Link]}),

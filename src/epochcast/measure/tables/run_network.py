@@ -61,6 +61,11 @@ class NamedNetwork:
     largest_shape: Shape | None = None
     """The largest sample, where samples differ: the peak of memory is its batch's."""
 
+    @property
+    def is_of_texts(self) -> bool:
+        """Whether its input is a sequence of tokens."""
+        return self.input_shape is not None and len(self.input_shape) == 1
+
 
 @remembered(1)
 def model_names() -> Mapping[str, Any]:

@@ -54,7 +54,7 @@ from epochcast.measure.tables.run_network import (
 )
 from epochcast.measure.tables.run_options import SUBMISSION, compiler_notes, run_options
 from epochcast.measure.tables.run_scripts import RunScript, run_script
-from epochcast.measure.tables.run_submissions import SubmittedTexts, submitted_texts
+from epochcast.measure.tables.run_submissions import SubmittedStep, submitted_step, trains_another_network
 from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version, least_version, noted_version
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
@@ -191,12 +191,12 @@ def _run(
     seconds = _seconds(row, batch * gpus, network, needs_time=needs_time)
     device = _device(row, source, own_device)
     script = run_script(source, _framework(row), network.reference)
-    submitted = submitted_texts(row, device) if _is_of_texts(network) else None
+    submitted = submitted_step(row, device, network)
     precision = _precision(row, device, script) if submitted is None else NamedPrecision(submitted.precision)
     tuning = run_tuning(row, network, precision.quantisation)
     optimizer = _optimizer(row, precision, script, submitted, tuning)
     job = _job(row, network, device, batch, optimizer, layout, precision, tuning)
-    if layout is None and _is_of_texts(network):
+    if layout is None and network.is_of_texts:
         check_copies(row, network.reference, job.quantize, device)
     if script is not None and job.attention == "flash":
         job = replace(job, attention=script.attention)
@@ -230,6 +230,8 @@ def _check_time(row: Row, source: str, model: str) -> None:
         raise MissingCell("step_seconds", "samples_per_second")
     if has_own_kernels(source, text(row, "framework")):
         raise OtherSoftware(f"{model}: {text(row, 'framework')} has kernels of its own, which are not forecast here")
+    if trains_another_network(row):
+        raise OtherSoftware(f"{model}: MLPerf's open division may train another network than it names")
     reason = TIMED_EARLIER.get((source, text(row, "framework_version")))
     if reason is not None:
         raise OtherSoftware(f"{model}: {reason}")
@@ -304,7 +306,7 @@ def _job(
     version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
     version = version or (noted_version(text(row, "note")) if framework == "pytorch" else None)
     attention, update_style = _eras(row, version, optimizer)
-    lengths = length_distribution(row) if _is_of_texts(network) else None
+    lengths = length_distribution(row) if network.is_of_texts else None
     if _HANDWRITTEN in network.reference:
         update_style = "loop"
     options = run_options(row, framework)
@@ -334,10 +336,6 @@ def _job(
         **options,
         **tuning.options,
     )
-
-
-def _is_of_texts(network: NamedNetwork) -> bool:
-    return network.input_shape is not None and len(network.input_shape) == 1
 
 
 def _features(options: Mapping[str, Any], tuning: RunTuning) -> tuple[tuple[str, bool], ...]:
@@ -410,7 +408,7 @@ def _channels_last(row: Row, device: Device, precision: str) -> bool:
 
 
 def _optimizer(
-    row: Row, precision: NamedPrecision, script: RunScript | None, submitted: SubmittedTexts | None, tuning: RunTuning
+    row: Row, precision: NamedPrecision, script: RunScript | None, submitted: SubmittedStep | None, tuning: RunTuning
 ) -> NamedOptimizer:
     source, words = text(row, "source"), text(row, "optimizer")
     if script is not None and words != "none":

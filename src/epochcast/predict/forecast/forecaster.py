@@ -75,6 +75,7 @@ def forecast_job(
 
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
+    job.check_is_step()
     session = session or Session()
     if placement.measured_step is not None:
         placement, session = _as_measured(job, placement, placement.measured_step, session)
@@ -297,7 +298,7 @@ def _step(
     """One step with what it waits for data."""
     measured = session.measured_device(placement.device)
     own = _hosted(model, placement if measured == placement.device else placement.with_device(measured))
-    step = with_margin(_fed_step(job, own, model, trace, session), trace, own)
+    step = with_margin(_fed_step(job, own, model, trace, session), trace, own, setting_of(job, own.device))
     return loaded_step(job, placement, trace, step, loader)
 
 

@@ -23,6 +23,7 @@ from epochcast.base.options import Option, check_fields, check_names, option, op
 from epochcast.base.record import HIDDEN
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.adapter_options import AdapterOptions
+from epochcast.predict.forecast.generation_options import GenerationOptions
 from epochcast.predict.forecast.sample_options import SampleOptions
 from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
@@ -72,11 +73,14 @@ def _optimizer_name(value: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class Job(SampleOptions, AdapterOptions):
-    """What is trained and how; frozen, and checked when it is made.
+class Job(SampleOptions, AdapterOptions, GenerationOptions):
+    """What is trained and how; frozen, and checked when it is made. A live `nn.Module` or Keras model is kept as it is.
+    To write such a job down, say under which `reference` (`file.py:factory`) the same model can be made again; its
+    `fingerprint` then tells whether it is still the same.
 
-    A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
-    (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
+    >>> import epochcast as ec
+    >>> ec.Job("resnet50", batch=64, dataset="imagenet-1k", epochs=90).known_dataset.training_samples
+    1281167
     """
 
     json_from: ClassVar[Mapping[str, str]] = {"model": "written_model", "fingerprint": "written_fingerprint"}
@@ -125,7 +129,7 @@ class Job(SampleOptions, AdapterOptions):
         "language models, sgd for other networks.",
         named=_optimizer_name,
     )
-    mode: str = _recipe("training", "training, forward or forward_backward.")
+    mode: str = _recipe("training", "training, forward, forward_backward or generate.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)
     augment: int = _recipe(1, "Augmented copies of each sample in a step.", least=1, most=MOST_BATCH)
     uneven: float = _recipe(
@@ -361,7 +365,7 @@ class Job(SampleOptions, AdapterOptions):
         is_old = self.framework_numbers is not None and self.framework_numbers < _KEPT_INPUTS_UNTIL
         own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit, is_old=is_old)
         base_precision = precision_of_base(precision, self.weights, own["quantize"])
-        own |= self.of_kernels()
+        own |= self.of_kernels() | self.of_generation()
         own["lora"] = self.lora or USUAL_RANKS[find_adapter(self.adapter)]
         own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer

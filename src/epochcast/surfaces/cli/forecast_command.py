@@ -1,6 +1,7 @@
 """`epochcast forecast`"""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ import typer
 
 from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.errors import BadInput, DoesNotFit
+from epochcast.predict.forecast.generation_options import GENERATE
 from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 from epochcast.surfaces.cli.neighbours_option import Neighbours, nearest_runs
@@ -41,9 +43,13 @@ def forecast(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Forecast time, memory and cost of a training job."""
+    """Forecast time, memory and cost of a training job, or of generation (--mode generate)."""
     from epochcast import api
 
+    if arguments.options.get("mode") == GENERATE:
+        of_steps = {"--history": history, "--profile": profile, "--explain": explain, "--neighbours": with_neighbours}
+        _refuse({**of_steps, "--plot": plot, "--save-job": save_as, "a hand-over": handover})
+        return show_generation(arguments, as_json)
     check_plots(plot)
     if arguments.is_batch_auto:
         arguments = _with_advised_batch(arguments)
@@ -74,6 +80,28 @@ def forecast(
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
     show(body, as_json, view, as_text="\n".join(texts.values()) or None, explain=explain)
     return 0 if answer.fits else DoesNotFit.exit_code
+
+
+def show_generation(arguments: JobArguments, as_json: bool) -> int:
+    """The answer of `--mode generate`."""
+    from epochcast import api
+
+    answer = api.generate(arguments.model, config=None, **arguments.options)
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.generation(answer)
+
+    show(answer.as_dict(), as_json, view)
+    return 0 if answer.fits else DoesNotFit.exit_code
+
+
+def _refuse(given: Mapping[str, object]) -> None:
+    """Raise for the first flag that was given: all are about training steps."""
+    for flag, value in given.items():
+        if value:
+            raise BadInput(f"{flag} is about training steps, not about --mode {GENERATE}")
 
 
 def _with_advised_batch(arguments: JobArguments) -> JobArguments:

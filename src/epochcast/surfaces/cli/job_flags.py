@@ -20,6 +20,7 @@ from typer.models import ArgumentInfo
 from epochcast.base.options import Option, options_of
 from epochcast.describe.capture.capture_listeners import shown_by
 from epochcast.errors import BadInput
+from epochcast.predict.forecast.generation_options import counts_otherwise
 from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.where import PLACE_OPTIONS
@@ -119,7 +120,8 @@ def job_command(
             if is_batch_auto:
                 job_arguments = replace(job_arguments, options=job_arguments.without("batch", "global_batch"))
                 job_arguments = replace(job_arguments, is_batch_auto=True)
-            needed = [names for names in needs if not (is_batch_auto and "batch" in names)]
+            is_batchless = is_batch_auto or counts_otherwise(job_arguments.options)
+            needed = [names for names in needs if not (is_batchless and "batch" in names)]
             absent = [names for names in needed if all(job_arguments.options.get(name) is None for name in names)]
             for names in absent:
                 _answer_script(job_arguments.model, absent)
@@ -157,11 +159,14 @@ def _parse_batch(text: str) -> int | None:
         raise BadInput(f"must be a whole number or auto, got {text!r}") from None
 
 
-def options_command(*, epilog: str, request: type) -> Callable[[Function], Function]:
+def options_command(
+    *, epilog: str, request: type, with_place: bool = True, parsers: Mapping[str, Callable[[str], Any]] | None = None
+) -> Callable[[Function], Function]:
     """Register a command that has arguments of its own instead of MODEL, and the options of jobs: its first parameter
-    is a `TypedOptions`, the second its request.
+    is a `TypedOptions`, the second its request. `parsers` replace those of its options by name.
     """
-    request_flags, flags = OptionFlags.of(request), OptionFlags({**JOB_FLAGS, **PLACE_FLAGS})
+    request_flags = OptionFlags.of(request, parsers=parsers)
+    flags = OptionFlags({**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})})
 
     def register(command: Function) -> Function:
         def run(**arguments: Any) -> int:

@@ -25,6 +25,7 @@ from epochcast.surfaces.web.uploads import stored_reference, summary_of
 Answer = dict[str, Any]
 
 MOST_PREDICTED_ROWS = 10_000
+MOST_PASTED = 100_000
 
 
 class Answering:
@@ -81,6 +82,8 @@ def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Sess
     body: Answer = answer.as_dict()
     if has_neighbours:
         body |= _neighbours(answer, session)
+    if is_drawn and isinstance(answer, api.Forecast) and answer.fits is False:
+        body["remedies"] = [remedy.as_dict() for remedy in answer.remedies()]
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
 
@@ -94,8 +97,10 @@ def _neighbours(forecast: api.Forecast, session: Session) -> Answer:
 def _check(options: dict[str, Any], session: Session) -> Answer:
     from epochcast.observe.check.observed import read_typed
 
-    has_neighbours, observed = options.pop(NEIGHBOURS.name, False), read_typed(options.pop("observed"))
-    answer = api.check(options.pop("model"), observed, config=None, session=session, **options)
+    has_neighbours, text = options.pop(NEIGHBOURS.name, False), options.pop("observed")
+    if len(text) > MOST_PASTED:
+        raise BadInput(f"at most {MOST_PASTED:,} characters of a log are read here, got {len(text):,}")
+    answer = api.check(options.pop("model"), read_typed(text), config=None, session=session, **options)
     return answer.as_dict() | (_neighbours(answer.forecast, session) if has_neighbours else {})
 
 
@@ -121,6 +126,13 @@ def _chart(answer: object) -> Any:
 def _inspect(options: dict[str, Any], session: Session) -> Answer:
     model, names = options.pop("model"), ("input_shape", "aux")
     return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
+
+
+def _compared(question: Mapping[str, Any]) -> Answer:
+    """Models of past jobs compared on a table that was sent."""
+    from epochcast.surfaces.web.history_tables import compared
+
+    return compared(Path(question["path"]), question)
 
 
 def _summary(question: Mapping[str, Any]) -> Answer:
@@ -162,6 +174,7 @@ _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
     "schedule": sent_queue,
     "simulate": simulated,
     "history": _predicted,
+    "history_compare": _compared,
 }
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
