@@ -135,6 +135,11 @@ def _entry(model: str) -> Any:
     return entries.get(model) or (entries.get(_entry_names().get(squeezed(model), "")) if model not in ZOO else None)
 
 
+def is_listed(model: str) -> bool:
+    """Whether the list has a name for any source: as a network, or as one that cannot be built."""
+    return _entry(model) is not None or any(model in reasons for reasons in model_names()["cannot"].values())
+
+
 @remembered(1)
 def _entry_names() -> Mapping[str, str]:
     return by_squeezed(model_names()["any"])

@@ -29,7 +29,6 @@ _PER_OPERATOR = re.compile(r"per.?op|\bop\b|operator")
 _EMPTIED = re.compile(r"cache emptied every (\d+) steps")
 _BEFORE_GRAPHS = re.compile(r"v0\.\d")
 _CHECKPOINTS = re.compile(r"\bcheckpointing on\b|\b(?:activation checkpointing|recompute)=true\b")
-_OFFLOADED = "optimizer offloaded to the host"
 _IN_PLACE_CHUNKS = 6
 """A loss whose gradient is written over its half-precision scores: three float32 copies of a sixth of them."""
 _YES, _NO = ("true", "1", "yes"), ("", "false", "0", "no", "nan")
@@ -52,7 +51,7 @@ def run_options(row: Row, framework: str) -> dict[str, Any]:
         options["offload_activations"] = True
     if is_trainer("loss_in_place", f"{text(row, 'framework')} {note}"):
         options["loss_chunks"] = _IN_PLACE_CHUNKS
-    if _OFFLOADED in note:
+    if is_trainer("host_optimizer", f"{text(row, 'framework')} {text(row, 'optimizer')} {note}"):
         options["offload"] = "optimizer"
     emptied = _EMPTIED.search(note)
     usual_steps = _usual_emptied_steps(row)

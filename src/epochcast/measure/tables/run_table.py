@@ -57,6 +57,7 @@ from epochcast.measure.tables.run_scripts import RunScript, run_script
 from epochcast.measure.tables.run_submissions import SubmittedStep, submitted_step, trains_another_network
 from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version, least_version, noted_version
+from epochcast.measure.tables.written_rows import completed, trainer_default
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.framework import setting_of
 from epochcast.predict.forecast.job import Job
@@ -176,6 +177,7 @@ def _run(
 ) -> MeasuredRun:
     if REFUSED in row:
         raise row[REFUSED]
+    row, filled = completed(row)
     source, model = text(row, "source"), text(row, "model")
     if not model:
         raise MissingCell("model")
@@ -220,7 +222,7 @@ def _run(
         number(row, "parameters") or network.parameters,
         job.compile != EAGER,
         largest_shape=network.largest_shape,
-        notes=(*_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row)),
+        notes=(*filled, *_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row)),
     )
 
 
@@ -310,7 +312,7 @@ def _job(
     if _HANDWRITTEN in network.reference:
         update_style = "loop"
     options = run_options(row, framework)
-    features = [name for name, is_used in _features(options, tuning) if is_used]
+    features = [name for name, is_used in _features(options, tuning, text(row, "framework")) if is_used]
     ran_version = version or least_version(device.generation, features)
     mode = text(row, "mode") or "training"
     if mode == "training" and optimizer.name == "none":
@@ -338,9 +340,13 @@ def _job(
     )
 
 
-def _features(options: Mapping[str, Any], tuning: RunTuning) -> tuple[tuple[str, bool], ...]:
+def _features(options: Mapping[str, Any], tuning: RunTuning, words: str) -> tuple[tuple[str, bool], ...]:
     """What a job uses of newer software, by its name in `least_version`."""
-    return ("compile", options["compile"] not in (EAGER, "xla", "vendor")), ("adapters", bool(tuning.options))
+    return (
+        ("compile", options["compile"] not in (EAGER, "xla", "vendor")),
+        ("adapters", bool(tuning.options)),
+        ("recent_trainer", is_trainer("recent", words)),
+    )
 
 
 def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[str, str]:
@@ -382,8 +388,11 @@ def _precision(row: Row, device: Device, script: RunScript | None) -> NamedPreci
 
 
 def _usual_precision(row: Row, device: Device) -> str:
-    """Of a row without one: a quantised base computes in half, everything else in fp32."""
-    if "qlora" not in text(row, "method").casefold():
+    """Of a row without one: that of its trainer; a quantised base computes in half, everything else in fp32."""
+    usual = trainer_default(row, "precision")
+    if usual is not None and usual != "half":
+        return str(usual)
+    if usual is None and "qlora" not in text(row, "method").casefold():
         return "fp32"
     return "bf16" if "bf16" in device.peak_flops_per_second else "fp16"
 
@@ -414,7 +423,7 @@ def _optimizer(
     if script is not None and words != "none":
         return script.full_optimizer if precision.weights is None else script.optimizer
     if not words:  # trainers of adapters default to AdamW (transformers, TrainingArguments.optim)
-        usual = "adamw" if tuning.options else "momentum"
+        usual = trainer_default(row, "optimizer") or ("adamw" if tuning.options else "momentum")
         return NamedOptimizer(submitted.optimizer if submitted else usual)
     if source in model_names()["momentum_sources"] and words == "sgd":
         return NamedOptimizer("momentum")

@@ -1,6 +1,7 @@
 """What a job is taken to be where nobody said: precision, optimizer and the lengths of its texts. Answers list it.
 
     language models     AdamW in mixed precision: bf16 where the device has it, fp16 on older tensor cores, else fp32
+    diffusion models    the same
     other networks      SGD in fp32
     texts               the data set's own mean and maximum, each batch padded to its longest text; of one without a
                         known mean its usual maximum; the network's length where it takes none so long
@@ -24,6 +25,8 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 
 LANGUAGE_OPTIMIZER = "adamw"
+_DIFFUSION_HOSTS = ("diffusion_trainer", "diffusion_transformer")
+"""Classes of hosts that networks of diffusion models are trained on (`hosts.toml`)."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,11 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
         assumed["input_shape"] = length
         job = replace(job, input_shape=length)
     if AUTO in (job.precision, job.optimizer):
-        is_language = _is_language_model(job, session)
-        if job.precision == AUTO and not (is_language and device is None):
-            assumed["precision"] = _language_precision(device) if is_language and device else PLAIN["precision"]
+        is_mixed = _is_language_model(job, session) or _is_diffusion_model(job, session)
+        if job.precision == AUTO and not (is_mixed and device is None):
+            assumed["precision"] = _mixed_precision(device) if is_mixed and device else PLAIN["precision"]
         if job.optimizer == AUTO:
-            assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_language else PLAIN["optimizer"]
+            assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_mixed else PLAIN["optimizer"]
     named = {name: assumed[name] for name in ("precision", "optimizer") if name in assumed}
     if job.mode != "training":
         assumed.pop("optimizer", None)  # nothing is updated
@@ -78,7 +81,14 @@ def _is_language_model(job: Job, session: Session) -> bool:
         return False  # a network that cannot be built: the forecast says why
 
 
-def _language_precision(device: Device) -> str:
+def _is_diffusion_model(job: Job, session: Session) -> bool:
+    try:
+        return getattr(session.model(job), "host_class", None) in _DIFFUSION_HOSTS
+    except BadInput:
+        return False
+
+
+def _mixed_precision(device: Device) -> str:
     """The usual mixed precision of a device, where it multiplies halves faster than float32."""
     mixed = mixed_precision(device.peak_flops_per_second)
     peaks = device.peak_flops_per_second
