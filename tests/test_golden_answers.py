@@ -59,6 +59,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "evaluate": ("evaluate measured.csv --by model",),
     "fit": ("fit measured.jsonl --out profile.json --no-save",),
+    "fit --shared": ("fit --shared shared --no-save",),
     "forecast": ("forecast resnet50 --device V100 --batch 64 --gpus 4 --dataset imagenet-1k --epochs 90 --explain",),
     GENERATES: (
         "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
@@ -93,6 +94,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "serve token add": ("serve token add ci",),
     "serve token end": ("serve token add ci", "serve token end ci"),
     "serve token list": ("serve token add ci", "serve token list"),
+    "share": ("share 2it/s resnet50 --device A100 --batch 64",),
     "store export": (TRACKED, "store export all.jsonl"),
     "store import": (TRACKED, "store export all.jsonl", "store import all.jsonl --database other.db"),
     "store migrate": ("store migrate",),
@@ -127,6 +129,7 @@ MASKED: Mapping[str, tuple[str, ...]] = {
     ),
     "fit": ("device", "op_median_ape_left_out"),  # what is left of a nearly exact fit: rounding of the linear algebra
     "runs": ("runs[].key",),
+    "share": ("shared.measured_in", "shared.epochcast"),
     "runs NAME": ("key",),
     "schedule run": ("[].at_seconds", "[0].engine_id", "[2].machine_dollars", "[2].dollars"),
     "schedule simulate": ("policies.fifo.decision_seconds_p99", "policies.edf.decision_seconds_p99"),
@@ -144,6 +147,12 @@ CATALOGUE = (
 )
 
 
+SHARED_RUN = {
+    **{"version": 1, "origin": "check", "seen": "typed", "device": "A100-SXM4-40GB"},
+    **{"measured_in": "2026-11", "epochcast": "0.1.0"},
+    "job": {"model": "resnet50", "batch": 64, "precision": "fp32"},
+    "step_seconds": {"low": 0.09, "mid": 0.1, "high": 0.11, "coverage": 0.9},
+}
 OUT_OF_MEMORY = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB "
     "of which 1.10 GiB is free. Including non-PyTorch memory, this process has 22.55 GiB memory in use. Of the "
@@ -156,6 +165,8 @@ def write_more(folder: Path) -> None:
     error.
     """
     (folder / "oom.log").write_text(OUT_OF_MEMORY, encoding="utf-8")
+    (folder / "shared").mkdir()
+    (folder / "shared" / "run.json").write_text(json.dumps(SHARED_RUN), encoding="utf-8")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
     (folder / "aws.csv").write_text(CATALOGUE, encoding="utf-8")
     with Appender(folder / "measured.jsonl") as out:

@@ -359,6 +359,44 @@ def test_catalogues_and_counts(client: httpx.Client) -> None:
     assert evidence["nearest"] and abs(evidence["nearest"][0]["error"]) < 2
 
 
+def test_check_and_oom_answer_as_the_commands_do(client: httpx.Client) -> None:
+    job = {"model": "resnet18", "device": "V100", "batch": 64}
+    checked = client.post("/api/v1/check", json={**job, "observed": "2it/s", "neighbours": True}).json()
+    alone = ec.check("resnet18", "2it/s", device="V100", batch=64)
+    assert (checked["verdict"], checked["causes"][0]["name"]) == (alone.verdict, alone.causes[0].name)
+    assert len(checked["neighbours"]) == 5 and all("github.com" in run["source"] for run in checked["neighbours"])
+    message = (
+        "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 15.78 GiB total capacity; 9.00 GiB already allocated; "
+    )
+    message += "1.00 GiB free; 14.00 GiB reserved in total by PyTorch)"
+    assert client.post("/api/v1/oom", json={"message": message}).json()["culprit"] == "fragmentation"
+    assert client.post("/api/v1/oom", json={"message": message, **job}).json()["model"] == "resnet18"
+
+
+@pytest.mark.parametrize(
+    ("verb", "question", "sentence"),
+    [
+        ("check", {"model": "resnet18", "device": "V100", "batch": 64}, "observed must be given, such as 1.2it/s"),
+        ("check", {"model": "resnet18", "device": "V100", "batch": 64, "observed": "/etc/passwd"}, "has no number"),
+        ("check", {"device": "V100", "batch": 64, "observed": "2it/s"}, "a check needs a model"),
+        ("oom", {}, "message must be given"),
+        ("oom", {"message": "it crashed"}, "no out-of-memory message"),
+        ("oom", {"message": "CUDA out of memory. ", "batch": 64}, "options of a job need its model"),
+    ],
+)
+def test_what_check_and_oom_refuse(client: httpx.Client, verb: str, question: dict[str, Any], sentence: str) -> None:
+    answer = client.post(f"/api/v1/{verb}", json=question)
+    assert answer.status_code == 422 and sentence in answer.json()["detail"]
+
+
+def test_a_forecast_has_neighbours_where_they_are_asked_for(client: httpx.Client) -> None:
+    job = {"model": "resnet50", "device": "V100", "batch": 64, "precision": "amp"}
+    assert "neighbours" not in client.post("/api/v1/forecast", json=job).json()
+    nearest = client.post("/api/v1/forecast", json={**job, "neighbours": True}).json()["neighbours"]
+    assert nearest == sorted(nearest, key=lambda run: run["distance"])
+    assert {"model", "device", "batch_per_gpu", "measured_seconds", "forecast_seconds", "source"} <= nearest[0].keys()
+
+
 def test_jobs_of_runs_are_listed(client: httpx.Client, folder: Path) -> None:
     with open_store(str(folder / "store.db")) as store:
         store.open_run("with a job", job=ec.Job("resnet18", batch=8))

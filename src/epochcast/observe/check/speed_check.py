@@ -25,12 +25,13 @@ from epochcast.observe.check.settings_causes import (
     precision_causes,
 )
 from epochcast.observe.check.suspects import SpeedQuestion, Suspect, likeliest
-from epochcast.observe.runs.speed_verdict import NORMAL, observed_mfu, speed_factor, speed_verdict
+from epochcast.observe.runs.speed_verdict import NORMAL, SLOWER, SUSPICIOUS, observed_mfu, speed_factor, speed_verdict
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.memory.verdict import SURE
 
 MOST_CAUSES = 5
 LEAST_PROBABILITY = 0.02
@@ -106,11 +107,17 @@ def check_speed(job: Job, placement: Placement, observation: Observation, sessio
     factor = speed_factor(observed, forecast.step_seconds)
     mfu = observed_mfu(forecast, observed.mid)
     verdict = speed_verdict(factor, mfu)
+    if verdict == SUSPICIOUS and factor.low > 1 and _may_spill(forecast):
+        verdict = SLOWER  # memory that spills to the host slows a step by hundreds of times
     question = SpeedQuestion(forecast, job, placement, session, observed, observation.signs)
     causes = tuple(_causes(question, observation, verdict))
     pauses = tuple(_pauses(observed, observation))
     causes = (*pauses, *causes) if verdict == NORMAL else (*causes, *pauses)
     return SpeedCheck(forecast, observation, observed, factor, verdict, mfu, causes)
+
+
+def _may_spill(forecast: Forecast) -> bool:
+    return forecast.fits_probability is not None and forecast.fits_probability < SURE
 
 
 def _causes(question: SpeedQuestion, observation: Observation, verdict: str) -> Iterator[Cause]:

@@ -53,19 +53,20 @@ def share(
     shared = _shared(run, optional_job(typed, model, job), key, database, contributor)
     path = out if out is not None and not out.is_dir() else (out or Path()) / shared.file_name
     if not as_json:
-        sys.stdout.write(shared.text())
-        sys.stdout.flush()
+        show(shared.as_dict(), as_json, lambda: _text(shared.text().rstrip()))
     is_written = yes or (not as_json and sys.stdin.isatty() and typer.confirm(f"Write this to {path}?", err=True))
     if is_written:
         write_text(path, shared.text())
 
-    def view() -> Any:
-        from rich.text import Text
-
-        return Text(f"written: {path}" if is_written else "not written; to write it: --yes")
-
-    show({"shared": shared.as_dict(), "file": str(path) if is_written else None}, as_json, view)
+    body = {"shared": shared.as_dict(), "file": str(path) if is_written else None}
+    show(body, as_json, lambda: _text(f"written: {path}" if is_written else "not written; to write it: --yes"))
     return 0
+
+
+def _text(content: str) -> Any:
+    from rich.text import Text
+
+    return Text(content)
 
 
 def _shared(
@@ -99,6 +100,6 @@ def _of_bench(path: Path, key: str | None, contributor: str | None) -> "SharedRu
     steps = [row for row in read(path).of("model") if row.seconds and row.question.get("part", "step") == "step"]
     chosen = [row for row in steps if row.key.startswith(key or "")]
     if len(chosen) != 1:
-        known = ", ".join(row.key for row in (chosen or steps)[:5]) or "none; epochcast bench models measures some"
-        raise BadInput(f"{path.name} has {len(chosen)} measured steps to share; name one with --key: {known}")
+        keys = ", ".join(row.key for row in (chosen or steps)[:5]) or "none; epochcast bench models measures some"
+        raise BadInput(f"{path.name} has {len(chosen)} measured steps to share; name one with --key: {keys}")
     return shared_measurement(chosen[0], contributor=contributor)

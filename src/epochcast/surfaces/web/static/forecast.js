@@ -54,6 +54,7 @@ function refuse(text) {
   showCopy();
   evidence_of = null;
   by("evidence").replaceChildren();
+  by("neighbours").replaceChildren();
   if (isStale("memory")) { clearMemory(""); }
   if (isStale("scaling")) { clearScaling(""); }
   if (isStale("plan")) { clearPlan(""); }
@@ -184,7 +185,7 @@ const askLarger = later(500, async () => {
   larger?.abort();
   larger = new AbortController();
   const asked = question();
-  await Promise.all([askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal)]);
+  await Promise.all([askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal), askNeighbours(asked, larger.signal)]);
 });
 
 // Never quite sure: the command shows the same.
@@ -205,6 +206,17 @@ async function askMemory(asked, signal) {
     say("memory-step-said", told.peak_op ? `The peak is in ${told.peak_op}.` : "");
     dim("memory", is_reading);
   } catch (error) { if (error.name !== "AbortError") { clearMemory(error.message); } }
+}
+
+async function askNeighbours(asked, signal) {
+  const where = by("neighbours");
+  try {
+    const { neighbours } = await ask("/api/v1/forecast", { ...asked, neighbours: true }, signal);
+    if (signal.aborted) { return; }
+    const head = ["public run", "device", "GPUs", "batch", "precision", "measured", "forecast", "source"].map((name) => element("th", { scope: "col" }, name));
+    const rows = neighbours.map((run) => [run.model, run.device, run.gpus, run.batch_per_gpu, run.precision, seconds(run.measured_seconds), seconds(run.forecast_seconds.mid), run.source].map((cell) => element("td", {}, String(cell))));
+    where.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+  } catch (error) { if (error.name !== "AbortError") { where.replaceChildren(); } }
 }
 
 function clearScaling(text) { by("scaling").replaceChildren(); say("scaling-said", text); dim("scaling", is_reading); }
