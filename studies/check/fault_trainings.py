@@ -126,7 +126,7 @@ def _log(timed: Sequence[tuple[float, float]]) -> str:
     for number, (own, waited) in enumerate(timed, start=1):
         mean, mean_waited = (sum(each) / number for each in zip(*timed[:number], strict=True))
         place = f"Epoch: [0][{BEFORE + number}/{BEFORE + STEPS}]"
-        lines.append(f"{place}\tTime {own:.4f} ({mean:.4f})\tData {waited:.4f} ({mean_waited:.4f})")
+        lines.append(f"{place}\tTime {own:.6f} ({mean:.6f})\tData {waited:.6f} ({mean_waited:.6f})")
     return "\n".join(lines)
 
 
@@ -206,7 +206,7 @@ def rank_main(name: str, batch: int, folder: Path, slower: float, rank: int) -> 
         mean = sum([*owns, own]) / (number + 1)
         owns.append(own)
         place = f"{rank}: TRAIN [0][{BEFORE + number}/{BEFORE + STEPS}]"
-        lines.append(f"{place}\tTime {own:.4f} ({mean:.4f})\tData 1.0e-05 (1.0e-05)")
+        lines.append(f"{place}\tTime {own:.6f} ({mean:.6f})\tData 1.0e-05 (1.0e-05)")
     (folder / f"{rank}.log").write_text("\n".join(lines), encoding="utf-8")
     dist.destroy_process_group()
 
