@@ -43,11 +43,9 @@ NETWORKS = (
     ("mobilenet_v2", 2, (3, 64, 64)),
 )
 RANKED = ("mnist_cnn", 16, None)
-STEPS, WARM_UP, PASSES = 20, 3, 4
+STEPS, WARM_UP, PASSES = 30, 3, 4
 SLOW_LOADER, SLOW_RANK = 1.5, 1.2
 """Seconds that the loader sleeps, and that the slow rank computes longer, in reference steps."""
-BEFORE = 100
-"""Steps that a log has left behind when it begins: those before are not in it, as of a training that runs for long."""
 STOPS, STOPPED_STEPS = 2, 10.0
 """How often the process is stopped, and for how many reference steps each time."""
 
@@ -121,11 +119,11 @@ def _in_turn(plain: Callable[[], None], faulty: Callable[[], None], sleeps: floa
 
 
 def _log(timed: Sequence[tuple[float, float]]) -> str:
-    """Lines of PyTorch's ImageNet example, with running means, of a training that is beyond its start."""
+    """Lines of PyTorch's ImageNet example, with running means."""
     lines = []
-    for number, (own, waited) in enumerate(timed, start=1):
-        mean, mean_waited = (sum(each) / number for each in zip(*timed[:number], strict=True))
-        place = f"Epoch: [0][{BEFORE + number}/{BEFORE + STEPS}]"
+    for number, (own, waited) in enumerate(timed):
+        mean, mean_waited = (sum(each) / (number + 1) for each in zip(*timed[: number + 1], strict=True))
+        place = f"Epoch: [0][{number}/{STEPS}]"
         lines.append(f"{place}\tTime {own:.6f} ({mean:.6f})\tData {waited:.6f} ({mean_waited:.6f})")
     return "\n".join(lines)
 
@@ -205,7 +203,7 @@ def rank_main(name: str, batch: int, folder: Path, slower: float, rank: int) -> 
             dist.all_reduce(parameter.grad)
         mean = sum([*owns, own]) / (number + 1)
         owns.append(own)
-        place = f"{rank}: TRAIN [0][{BEFORE + number}/{BEFORE + STEPS}]"
+        place = f"{rank}: TRAIN [0][{number}/{STEPS}]"
         lines.append(f"{place}\tTime {own:.6f} ({mean:.6f})\tData 1.0e-05 (1.0e-05)")
     (folder / f"{rank}.log").write_text("\n".join(lines), encoding="utf-8")
     dist.destroy_process_group()
