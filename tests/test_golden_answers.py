@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import typer
-from tests.masked import masked
-from tests.measure.fit.machines import collective_rows, op_rows
 
 from benchmarks.answers.asking import FIXED, ask
 from benchmarks.answers.comparing import compare
@@ -22,6 +20,8 @@ from epochcast.measure.bench.measurements import Appender
 from epochcast.measure.bench.random_shapes import OpLimits
 from epochcast.surfaces.answer_schemas import ANSWERS, answer_schema
 from epochcast.surfaces.cli import command_line
+from tests.masked import masked
+from tests.measure.fit.machines import collective_rows, op_rows
 
 GOLDEN = Path(__file__).parent / "golden"
 TOLERANCE = 1e-6
