@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epochcast.api import inspect as inspect
     from epochcast.api import oom as oom
     from epochcast.api import plan as plan
+    from epochcast.api import post_train as post_train
     from epochcast.api import scaling as scaling
     from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.describe.graph.op import Kind as Kind
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from epochcast.predict.forecast.session import Session as Session
     from epochcast.predict.forecast.where import Where as Where
     from epochcast.predict.post_training.generation import Generation as Generation
+    from epochcast.predict.post_training.post_training import PostTraining as PostTraining
     from epochcast.queues import schedule_plan as schedule_plan
 
 __version__ = "0.1.0"
@@ -57,6 +59,7 @@ __all__ = [
     "DoesNotFit",
     "EpochcastError",
     "Forecast",
+    "Generation",
     "Interval",
     "Job",
     "Kind",
@@ -65,6 +68,7 @@ __all__ = [
     "OpClass",
     "OverLimit",
     "Placement",
+    "PostTraining",
     "Session",
     "SpeedLine",
     "Standing",
@@ -84,6 +88,7 @@ __all__ = [
     "oom",
     "place",
     "plan",
+    "post_train",
     "read_job",
     "read_jobs",
     "read_log",
@@ -97,7 +102,8 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "check", "diff", "fit", "forecast", "generate", "inspect", "oom", "plan", "scaling"), "epochcast.api"
+        ("advise", "check", "diff", "fit", "forecast", "generate", "inspect", "oom", "plan", "post_train", "scaling"),
+        "epochcast.api",
     ),
     **dict.fromkeys(
         (
@@ -124,6 +130,7 @@ _HOMES = {
     "SpeedLine": "epochcast.observe.recording.speed_line",
     "Where": "epochcast.predict.forecast.where",
     "Generation": "epochcast.predict.post_training.generation",
+    "PostTraining": "epochcast.predict.post_training.post_training",
     "Workload": "epochcast.describe.capture.workload",
     "place": "epochcast.predict.forecast.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),

@@ -204,6 +204,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
         api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
     ),
     "forecast generate": AnswerShape(api.Generation),
+    "forecast grpo": AnswerShape(api.PostTraining),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={

@@ -24,6 +24,7 @@ from epochcast.surfaces.render.neighbours_table import with_neighbours
 from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
+from epochcast.surfaces.render.post_training_table import post_training
 from epochcast.surfaces.render.queue_table import queue, timetable
 from epochcast.surfaces.render.runs_table import run, runs
 from epochcast.surfaces.render.scaling_table import scaling
@@ -52,6 +53,7 @@ __all__ = [
     "oom",
     "plan",
     "policies",
+    "post_training",
     "probe",
     "queue",
     "run",
