@@ -216,6 +216,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
         optional={"would_fit": list[Remedy], "explain": StepShares, **_PRICED, **_NEIGHBOURS, **_HANDED_OVER},
     ),
     "forecast generate": AnswerShape(api.Generation),
+    "forecast grpo": AnswerShape(api.PostTraining),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={
