@@ -148,6 +148,8 @@ class UnfitJob:
         job, before = candidate.job, replace(self.job, batch=self.batch, global_batch=None)
         changed = (name for name in CHANGED if getattr(job, name) not in (None, getattr(before, name)))
         options = {name: str(getattr(job, name)) for name in changed}
+        if "weights" in options:
+            options["precision"] = before.precision  # the job's own names both
         places = {
             "device": (candidate.placement.device.name, self.placement.device.name),
             "gpus": (candidate.placement.gpus, self.placement.gpus),
