@@ -81,7 +81,8 @@ def _fill_model(row: dict[str, Any], notes: list[str]) -> None:
             notes.append(f"the vocabulary is not given: {VOCABULARY:,} tokens are assumed")
         return
     bare = _BRACKETS.sub("", model)
-    if bare != model and not _is_named(model) and _is_named(bare):
+    source = text(row, "source")
+    if bare != model and not _is_named(source, model) and _is_named(source, bare):
         row["model"] = bare
         notes.append(f"{model} is answered as {bare}")
 
@@ -99,8 +100,8 @@ def _fill_lengths(row: dict[str, Any], notes: list[str]) -> None:
         notes.append(f"texts of {texts.name} have {texts.mean_tokens:g} tokens on average")
 
 
-def _is_named(model: str) -> bool:
-    return is_listed(model) or reference_of(model) in ZOO or is_known(model)
+def _is_named(source: str, model: str) -> bool:
+    return is_listed(source, model) or reference_of(model) in ZOO or is_known(model)
 
 
 def _fill_batch(row: dict[str, Any], notes: list[str]) -> None:

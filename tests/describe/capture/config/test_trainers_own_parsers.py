@@ -72,10 +72,11 @@ def parsed_by_transformers(file: Path, *classes: Any) -> list[Any]:
     return list(HfArgumentParser(list(classes)).parse_yaml_file(str(file), allow_extra_keys=True))
 
 
-def test_transformers_reads_the_same_arguments(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
+@pytest.mark.parametrize("name", ["gradient_checkpointing", "activation_checkpointing"])
+def test_transformers_reads_the_same_arguments(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("transformers", "5")
     pytest.importorskip("accelerate")
-    settings = read(tmp_path, "args.yaml", ARGUMENTS)
+    settings = read(tmp_path, "args.yaml", ARGUMENTS.replace("gradient_checkpointing", name))
     from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
 
     import_torchvision()
@@ -84,7 +85,7 @@ def test_transformers_reads_the_same_arguments(tmp_path: Path) -> None:
     (arguments,) = parsed_by_transformers(tmp_path / "args.yaml", TrainingArguments)
     assert settings.value("batch") == arguments.per_device_train_batch_size
     assert settings.value("accumulate") == arguments.gradient_accumulation_steps
-    assert settings.value("checkpointing") == arguments.gradient_checkpointing
+    assert settings.value("checkpointing") == getattr(arguments, name)
     assert settings.value("workers") == arguments.dataloader_num_workers
     assert settings.value("max_steps") == arguments.max_steps
     assert settings.value("optimizer") == str(arguments.optim).rpartition(".")[2].casefold()
