@@ -46,6 +46,7 @@ def completed(row: Row) -> tuple[Row, tuple[str, ...]]:
     _fill_model(filled, notes)
     _fill_lengths(filled, notes)
     _fill_batch(filled, notes)
+    _fill_recomputing(filled, notes)
     _fill_time(filled, notes)
     return filled, tuple(notes)
 
@@ -115,6 +116,17 @@ def _fill_batch(row: dict[str, Any], notes: list[str]) -> None:
     if batch is not None:
         row["batch_per_gpu"] = batch
         notes.append(f"the batch is not given: {batch}, the default of {text(row, 'framework')}, is assumed")
+
+
+def _fill_recomputing(row: dict[str, Any], notes: list[str]) -> None:
+    if text(row, "recompute"):
+        return
+    usual = trainer_default(row, "recompute")
+    if usual is not None:
+        row["recompute"] = usual
+        notes.append(
+            f"checkpointing is not given: {usual}, as {text(row, 'framework')}'s documentation sets it, is assumed"
+        )
 
 
 def _fill_time(row: dict[str, Any], notes: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Files read by the trainers' own parsers say what they say here. Trainers that are not installed are skipped."""
 
 from importlib.metadata import PackageNotFoundError, files
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,9 @@ def test_trl_reads_the_same_settings(tmp_path: Path) -> None:
 
 
 def test_deepspeed_reads_the_same_config(tmp_path: Path) -> None:
-    pytest.importorskip("deepspeed")
-    from json import dumps
-
-    from deepspeed.runtime.config import DeepSpeedConfig
-
+    runtime: Any = pytest.importorskip("deepspeed.runtime.config")
     settings = read(tmp_path, "ds.json", dumps(DEEPSPEED))
-    config = DeepSpeedConfig(DEEPSPEED)
+    config = runtime.DeepSpeedConfig(DEEPSPEED)
     assert settings.value("batch") == config.train_micro_batch_size_per_gpu
     assert settings.value("accumulate") == config.gradient_accumulation_steps
     assert settings.value("strategy") == f"zero{config.zero_optimization_stage}"
