@@ -39,7 +39,7 @@ class WrittenCase:
 
 
 def written_cases() -> Iterator[WrittenCase]:
-    """Users' and logs' first. Logs are left out where EPOCHCAST_LOGS names no folder, trainings where none were made."""
+    """Users' and logs' first; logs where EPOCHCAST_LOGS names their folder, trainings where some were made."""
     folder = os.environ.get("EPOCHCAST_LOGS")
     for case in tomllib.loads(KNOWN.read_text(encoding="utf-8"))["case"]:
         job = {name: tuple(value) if isinstance(value, list) else value for name, value in case["job"].items()}
