@@ -2,7 +2,7 @@
 
 `python -m studies.user_runs.run user_runs` asks the rows of that table alone and keeps those of the other.
 
-Prints the command of every row of `user_runs`, with its forecast ÷ what was measured. Writes docs/user-runs.md and
+Prints the command of every row of `user_runs`, with its forecast ÷ what was measured. Writes docs/accuracy/user-runs.md and
 docs/accuracy/user_runs.csv. YOLO is asked where ultralytics is installed, and refused elsewhere, as for any user.
 Returns 1 where fewer rows than LEAST_ASKED can be asked or fewer intervals than LEAST_HOLDS hold.
 """
@@ -17,7 +17,7 @@ from studies.user_runs.rows_file import read_rows, rows_csv
 from studies.user_runs.scored_runs import USERS, ScoredRun, scored_runs, tables
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE, ROWS = DOCS / "user-runs.md", DOCS / "accuracy" / "user_runs.csv"
+PAGE, ROWS = DOCS / "accuracy" / "user-runs.md", DOCS / "accuracy" / "user_runs.csv"
 LEAST_ASKED, LEAST_HOLDS = 0.6, 0.7
 BY_HAND = True  # some thousand rows with their memory take half an hour
 
