@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.decide.diff.conftest import git, network, repository
-from tests.surfaces.integrations.test_pull_request import Comments, comments, github
 
 from epochcast.decide.diff.workflow import GITHUB, GITLAB, WORKFLOWS
 from epochcast.surfaces.render.diff_markdown import MARK
+from tests.decide.diff.conftest import git, network, repository
+from tests.surfaces.integrations.test_pull_request import Comments, comments, github
 
 __all__ = ["comments", "repository"]
 

@@ -89,7 +89,7 @@ def page(scored: Mapping[str, Sequence[ScoredRun]]) -> str:
     lines += [
         "## Read more",
         "",
-        "Errors of every row: [user_runs.csv](accuracy/user_runs.csv); every ratio there is forecast ÷ measured. All",
+        "Errors of every row: [user_runs.csv](user_runs.csv); every ratio there is forecast ÷ measured. All",
         "scored steps: [Accuracy](accuracy.md). Peaks by what they are made of: [Memory](memory-accuracy.md).",
     ]
     return "\n".join(lines) + "\n"

@@ -2,8 +2,8 @@
 
 `python -m studies.user_runs.run user_runs` asks the rows of that table alone and keeps those of the other.
 
-Prints the command of every row of `user_runs`, with its forecast ÷ what was measured. Writes docs/accuracy/user-runs.md and
-docs/accuracy/user_runs.csv. YOLO is asked where ultralytics is installed, and refused elsewhere, as for any user.
+Prints the command of every row of `user_runs`, with its forecast ÷ what was measured. Writes docs/accuracy/user-runs.md
+and docs/accuracy/user_runs.csv. YOLO is asked where ultralytics is installed, and refused elsewhere, as for any user.
 Returns 1 where fewer rows than LEAST_ASKED can be asked or fewer intervals than LEAST_HOLDS hold.
 """
 
