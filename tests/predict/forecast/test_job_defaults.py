@@ -150,10 +150,10 @@ def test_the_base_of_adapters_is_in_half_unless_it_is_said() -> None:
 
 def test_lengths_that_nobody_said_make_the_peak_less_sure() -> None:
     options: dict[str, Any] = {"device": "A100", "batch": 2, "session": SESSION}
-    assumed, said = (
-        ec.forecast("gpt2", **more, **options)
-        for more in ({"dataset": "alpaca"}, {"lengths": "mean=120,max=512,padded"})
-    )
+    assumed = ec.forecast("gpt2", dataset="alpaca", **options)
+    said = ec.forecast("gpt2", lengths="mean=120,max=512,padded", **options)
+    assert assumed.peak_bytes is not None
+    assert said.peak_bytes is not None
     part = {each.part: each.narrow_by for each in assumed.peak_uncertainty}
     assert part["assumed"] == "--lengths"
     assert "assumed" not in [each.part for each in said.peak_uncertainty]

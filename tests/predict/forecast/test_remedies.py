@@ -61,6 +61,7 @@ def test_lora_that_is_tried_is_the_lora_that_is_forecast() -> None:
     tried = next(remedy for remedy in found if remedy.change == "LoRA")
     asked = ec.forecast("llama3_2_3b", device="RTX 4090", batch=1, input_shape=(512,), lora=16)
     assert (tried.options["precision"], tried.options["weights"]) == ("amp_bf16", "bf16")
+    assert asked.peak_bytes is not None
     assert tried.peak_bytes.mid == asked.peak_bytes.mid
 
 

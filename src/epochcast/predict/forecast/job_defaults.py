@@ -62,7 +62,7 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
             assumed["weights"] = half
         if job.optimizer == AUTO:
             assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_mixed else PLAIN["optimizer"]
-    named = {name: assumed[name] for name in ("precision", "weights", "optimizer") if name in assumed}
+    named: dict[str, Any] = {name: assumed[name] for name in ("precision", "weights", "optimizer") if name in assumed}
     if job.mode != "training":
         assumed.pop("optimizer", None)  # nothing is updated
     order = [name for name in ("precision", "weights", "optimizer", "input_shape", "lengths") if name in assumed]
