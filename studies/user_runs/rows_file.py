@@ -6,6 +6,7 @@ A page can be written from it again, so that one table can be asked without the 
 import csv
 from collections.abc import Iterable, Mapping
 from io import StringIO
+from typing import Any
 
 from studies.figures_csv import figures_csv
 from studies.user_runs.scored_runs import Ratios, ScoredRun
@@ -34,10 +35,12 @@ def rows_csv(runs: Iterable[ScoredRun]) -> str:
 
 def read_rows(text: str) -> list[ScoredRun]:
     """The rows of such a file."""
-    return [
-        ScoredRun(**{name: cells[name] for name in _WORDS}, **{what: _ratios(cells, what) for what in _RATIOS})
-        for cells in csv.DictReader(StringIO(text))
-    ]
+    return [_row(cells) for cells in csv.DictReader(StringIO(text))]
+
+
+def _row(cells: Mapping[str, str]) -> ScoredRun:
+    values: dict[str, Any] = {name: cells[name] for name in _WORDS}
+    return ScoredRun(**values, time=_ratios(cells, "time"), memory=_ratios(cells, "memory"))
 
 
 def _ratios(cells: Mapping[str, str], what: str) -> Ratios | None:

@@ -276,12 +276,6 @@ def test_ultralytics_counts_the_batch_of_all_gpus(tmp_path: Path) -> None:
     assert settings.unread == ()
 
 
-def test_a_yolo_without_a_network_here_is_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "args.yaml").write_text(ULTRALYTICS.replace("yolov3.pt", "yolo11n.pt"))
-    with pytest.raises(BadInput, match=r"^args.yaml, model: no network called 'yolo11n' here; give MODEL: file.py"):
-        filled(None, {}, [tmp_path / "args.yaml"])
-
-
 def test_a_setting_of_no_table_is_named(tmp_path: Path) -> None:
     assert read(tmp_path, "train.yml", f"{AXOLOTL}\nnew_feature: 3\n").unread == ("new_feature",)
 
