@@ -30,7 +30,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick lint format docs bench bench-serve soak fuzz studies study-local model prices slurm chromium pictures nginx clean
+.PHONY: help demo test test-quick lint format docs bench bench-demo bench-serve soak fuzz studies study-local model prices slurm chromium pictures nginx clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ bench-serve: $(DEV) ## The server under load, beside a bare endpoint
 soak: $(DEV) ## A thousand live runs on one server for some minutes: times, memory, and whether a report is lost
 	$(BIN)/python -m benchmarks.live_runs --rows 1 --seconds $(SECONDS)
 
+bench-demo: $(DEV) ## Time `make demo` in a new clone, and run the commands that it ends with
+	$(BIN)/python -m benchmarks.first_minutes
+
 bench: $(DEV) ## Time epochcast itself
 	$(BIN)/python -m benchmarks
 
@@ -108,8 +111,9 @@ slurm: ## Slurm for the tests
 chromium: ## A browser for the tests
 	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
 
-pictures: $(DEV) chromium ## Take the pictures of the dashboard in docs/pictures anew
+pictures: $(DEV) chromium ## Make the pictures of the dashboard and the terminal in docs/pictures anew
 	$(BIN)/pytest --quiet --renew tests/surfaces/web/test_browser.py -k pictures
+	$(BIN)/python -m training.recording
 
 nginx: ## A web server in front, for the tests
 	@sh tests/install.sh nginx nginx || echo 'nginx cannot be installed here: its tests are skipped'
@@ -124,6 +128,8 @@ model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m training.train_layers
 	$(BIN)/python -m studies.accuracy.run --margins --accept
 	$(BIN)/python -m training.memory_spreads
+	$(BIN)/python -m training.decode_rates
+	$(BIN)/python -m training.rl_constants
 
 clean: ## Remove what was built, keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -34,7 +34,8 @@ NAMES = {
     "HistoryRegressor", "set_params", "deep",
     # attributes that other libraries read
     "commenters", "whitespace_split", "use_cache", "isolation_level", "autocommit", "down_revision",
-    "redirect_request", "format_options", "_should_skip_dynamo", "__class__", "__annotations__", "_attn_implementation_internal",
+    "redirect_request", "format_options", "__class__", "__annotations__",
+    "_should_skip_dynamo", "_attn_implementation_internal",
     # arguments by which torch calls our functions
     "eps", "normalized_shape", "use_pl_optimizer", "var", "rstd",
     # named by an import string in a table
@@ -47,7 +48,7 @@ NAMES = {
     "delete_run", "add_job",
     # what studies and trainers read of a value that is the product's
     "precision_label", "link_fraction", "artefact_seconds", "card", "clock_jumps", "lines_read",
-    "doubt_of",
+    "doubt_of", "post_training_step",
     # building blocks for those who build graphs or feed trackers themselves
     "step_ops", "trainable_parameter_count", "add_all",
     # an argument that functions of one signature share, the other half of a table's row

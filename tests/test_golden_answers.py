@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import typer
-from tests.masked import masked
-from tests.measure.fit.machines import collective_rows, op_rows
 
 from benchmarks.answers.asking import FIXED, ask
 from benchmarks.answers.comparing import compare
@@ -22,6 +20,8 @@ from epochcast.measure.bench.measurements import Appender
 from epochcast.measure.bench.random_shapes import OpLimits
 from epochcast.surfaces.answer_schemas import ANSWERS, answer_schema
 from epochcast.surfaces.cli import command_line
+from tests.masked import masked
+from tests.measure.fit.machines import collective_rows, op_rows
 
 GOLDEN = Path(__file__).parent / "golden"
 TOLERANCE = 1e-6
@@ -30,6 +30,8 @@ SHOWN_OF_LONGER = 3
 
 OF_ONE_RUN = "runs NAME"
 """`runs` answers differently where it is asked for one."""
+GENERATES, POST_TRAINS = "forecast generate", "forecast grpo"
+"""`forecast` answers differently where a job generates text, and where it trains from rewards."""
 IS_A_SCHEMA = "jobs schema"
 """Prints a schema, and so has none."""
 
@@ -57,7 +59,16 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "evaluate": ("evaluate measured.csv --by model",),
     "fit": ("fit measured.jsonl --out profile.json --no-save",),
+    "fit --shared": ("fit --shared shared --no-save",),
     "forecast": ("forecast resnet50 --device V100 --batch 64 --gpus 4 --dataset imagenet-1k --epochs 90 --explain",),
+    GENERATES: (
+        "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
+        "--concurrency 256 --requests 1k",
+    ),
+    POST_TRAINS: (
+        "forecast llama3_2_1b --device H100 --gpus 4 --algorithm grpo --prompts-per-step 64 --generations 8 "
+        "--prompt 256 --response lognormal:mean=500,max=2048 --samples 7k",
+    ),
     "history compare": ("history compare jobs.csv --target step_seconds --quick --with ridge,linear --split holdout",),
     "history fit": (FIT,),
     "history predict": (FIT, "history predict new_jobs.csv --model model.json"),
@@ -87,6 +98,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "serve token add": ("serve token add ci",),
     "serve token end": ("serve token add ci", "serve token end ci"),
     "serve token list": ("serve token add ci", "serve token list"),
+    "share": ("share 2it/s resnet50 --device A100 --batch 64",),
     "store export": (TRACKED, "store export all.jsonl"),
     "store import": (TRACKED, "store export all.jsonl", "store import all.jsonl --database other.db"),
     "store migrate": ("store migrate",),
@@ -121,6 +133,7 @@ MASKED: Mapping[str, tuple[str, ...]] = {
     ),
     "fit": ("device", "op_median_ape_left_out"),  # what is left of a nearly exact fit: rounding of the linear algebra
     "runs": ("runs[].key",),
+    "share": ("shared.measured_in", "shared.epochcast"),
     "runs NAME": ("key",),
     "schedule run": ("[].at_seconds", "[0].engine_id", "[2].machine_dollars", "[2].dollars"),
     "schedule simulate": ("policies.fifo.decision_seconds_p99", "policies.edf.decision_seconds_p99"),
@@ -138,6 +151,12 @@ CATALOGUE = (
 )
 
 
+SHARED_RUN = {
+    **{"version": 1, "origin": "check", "seen": "typed", "device": "A100-SXM4-40GB"},
+    **{"measured_in": "2026-11", "epochcast": "0.1.0"},
+    "job": {"model": "resnet50", "batch": 64, "precision": "fp32"},
+    "step_seconds": {"low": 0.09, "mid": 0.1, "high": 0.11, "coverage": 0.9},
+}
 OUT_OF_MEMORY = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB "
     "of which 1.10 GiB is free. Including non-PyTorch memory, this process has 22.55 GiB memory in use. Of the "
@@ -150,6 +169,8 @@ def write_more(folder: Path) -> None:
     error.
     """
     (folder / "oom.log").write_text(OUT_OF_MEMORY, encoding="utf-8")
+    (folder / "shared").mkdir()
+    (folder / "shared" / "run.json").write_text(json.dumps(SHARED_RUN), encoding="utf-8")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
     (folder / "aws.csv").write_text(CATALOGUE, encoding="utf-8")
     with Appender(folder / "measured.jsonl") as out:
@@ -235,5 +256,5 @@ def _with_json(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def test_every_command_with_json_has_a_kept_answer_and_a_schema() -> None:
     kept = {path.stem.replace("_", " ") for path in GOLDEN.glob("*.json")}
-    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN} == {*ANSWERS, IS_A_SCHEMA}
+    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN, GENERATES, POST_TRAINS} == {*ANSWERS, IS_A_SCHEMA}
     assert MASKED.keys() <= KEPT.keys()

@@ -10,14 +10,17 @@ if TYPE_CHECKING:
     from epochcast import testing as testing
     from epochcast.api import advise as advise
     from epochcast.api import afford as afford
-    from epochcast.api import check as check
     from epochcast.api import diff as diff
-    from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
+    from epochcast.api import generate as generate
     from epochcast.api import inspect as inspect
-    from epochcast.api import oom as oom
     from epochcast.api import plan as plan
+    from epochcast.api import post_train as post_train
     from epochcast.api import scaling as scaling
+    from epochcast.api_measured import check as check
+    from epochcast.api_measured import fit as fit
+    from epochcast.api_measured import oom as oom
+    from epochcast.api_measured import share as share
     from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.describe.graph.op import Kind as Kind
     from epochcast.describe.graph.op import Op as Op
@@ -46,9 +49,11 @@ if TYPE_CHECKING:
     from epochcast.predict.forecast.placement import place as place
     from epochcast.predict.forecast.session import Session as Session
     from epochcast.predict.forecast.where import Where as Where
+    from epochcast.predict.post_training.generation import Generation as Generation
+    from epochcast.predict.post_training.post_training import PostTraining as PostTraining
     from epochcast.queues import schedule_plan as schedule_plan
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AmbiguousName",
     "BadInput",
@@ -56,6 +61,7 @@ __all__ = [
     "DoesNotFit",
     "EpochcastError",
     "Forecast",
+    "Generation",
     "Interval",
     "Job",
     "Kind",
@@ -64,6 +70,7 @@ __all__ = [
     "OpClass",
     "OverLimit",
     "Placement",
+    "PostTraining",
     "Session",
     "SpeedLine",
     "Standing",
@@ -79,16 +86,19 @@ __all__ = [
     "fit",
     "follow",
     "forecast",
+    "generate",
     "inspect",
     "oom",
     "place",
     "plan",
+    "post_train",
     "read_job",
     "read_jobs",
     "read_log",
     "register_op",
     "scaling",
     "schedule_plan",
+    "share",
     "testing",
     "track",
 ]
@@ -96,7 +106,22 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "afford", "check", "diff", "fit", "forecast", "inspect", "oom", "plan", "scaling"), "epochcast.api"
+        (
+            "advise",
+            "afford",
+            "check",
+            "diff",
+            "fit",
+            "forecast",
+            "generate",
+            "inspect",
+            "oom",
+            "plan",
+            "post_train",
+            "scaling",
+            "share",
+        ),
+        "epochcast.api",
     ),
     **dict.fromkeys(
         (
@@ -122,6 +147,8 @@ _HOMES = {
     "Session": "epochcast.predict.forecast.session",
     "SpeedLine": "epochcast.observe.recording.speed_line",
     "Where": "epochcast.predict.forecast.where",
+    "Generation": "epochcast.predict.post_training.generation",
+    "PostTraining": "epochcast.predict.post_training.post_training",
     "Workload": "epochcast.describe.capture.workload",
     "place": "epochcast.predict.forecast.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),

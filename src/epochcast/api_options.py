@@ -19,6 +19,8 @@ from epochcast.predict.forecast.job_settings import NoModel, filled
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
+from epochcast.predict.post_training.generation import Generation
+from epochcast.predict.post_training.post_training import PostTraining
 
 Config = Sequence[str | Path] | None
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -112,7 +114,7 @@ def setting_paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
     return (config,) if isinstance(config, str | Path) else config
 
 
-Noted = TypeVar("Noted", Forecast, Scaling)
+Noted = TypeVar("Noted", Forecast, Generation, PostTraining, Scaling)
 
 
 def with_read_notes(answer: Noted, notes: tuple[str, ...]) -> Noted:

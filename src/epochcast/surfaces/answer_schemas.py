@@ -28,7 +28,9 @@ from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.measure.fit.shared_fit import SharedFit
 from epochcast.measure.neighbours.nearest_runs import Neighbour
+from epochcast.measure.shared.shared_run import SharedRun
 from epochcast.observe.check.speed_check import SpeedCheck
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_verbs import HistoryPrediction
@@ -208,10 +210,13 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "doctor": AnswerShape(DoctorReport),
     "evaluate": AnswerShape(Evaluation),
     "fit": AnswerShape(FittedDevice, {"written": list[str]}),
+    "fit --shared": AnswerShape(SharedFit, {"written": list[str]}),
     "forecast": AnswerShape(
         api.Forecast,
         optional={"would_fit": list[Remedy], "explain": StepShares, **_PRICED, **_NEIGHBOURS, **_HANDED_OVER},
     ),
+    "forecast generate": AnswerShape(api.Generation),
+    "forecast grpo": AnswerShape(api.PostTraining),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={
@@ -265,6 +270,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "serve token add": AnswerShape(keys={"name": str, "token": str}),
     "serve token end": AnswerShape(keys={"name": str, "ended": bool}),
     "serve token list": AnswerShape(keys={"tokens": list[Token]}),
+    "share": AnswerShape(keys={"shared": SharedRun, "file": str | None}),
     "store export": AnswerShape(keys={"file": str, "lines": int}),
     "store import": AnswerShape(keys={"file": str, "added": Mapping[str, int]}),
     "store migrate": AnswerShape(keys={"database": str, "before": str | None, "after": str}),

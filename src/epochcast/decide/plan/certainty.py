@@ -37,7 +37,7 @@ RUNS, STEPS, RIVALS = 5, 100, 2
 # published measurements, 4 % between seeds of MLPerf runs (identical steps differ by 0.6 %, GPUs of a fleet by 2.3 %).
 RESIDUAL = 0.04
 # How much of their errors two forecasts of one job share, on the same device and on two; from studies/plan, where
-# errors of the same network on two devices were compared (docs/plan-accuracy.md).
+# errors of the same network on two devices were compared (docs/accuracy/plan-accuracy.md).
 SAME_DEVICE_CORRELATION, OTHER_DEVICE_CORRELATION = 0.86, 0.72
 
 

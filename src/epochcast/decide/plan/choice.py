@@ -3,9 +3,9 @@
 A configuration is *dominated* where another takes no longer and costs no more, and is better in one of the two. The
 frontier has those that are not dominated, by middle values. A limit is *met* where the expected value, the middle of
 the interval, is within it; with `sure`, where the value is within it with that probability (`odds`). The middle picks
-the measured best more often than the mean of a log-normal does (docs/plan-accuracy.md). With `sure` the choice may lie
-behind the frontier: a device that was never measured has a wide interval, and a more expensive one that was measured
-may be the cheapest that is sure to finish in time.
+the measured best more often than the mean of a log-normal does (docs/accuracy/plan-accuracy.md). With `sure` the choice
+may lie behind the frontier: a device that was never measured has a wide interval, and a more expensive one that was
+measured may be the cheapest that is sure to finish in time.
 
     deadline            the cheapest of those that meet it
     budget              the fastest of those that meet it

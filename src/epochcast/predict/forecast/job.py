@@ -13,7 +13,7 @@ forecast.
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -23,6 +23,7 @@ from epochcast.base.options import Option, check_fields, check_names, option, op
 from epochcast.base.record import HIDDEN
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.adapter_options import AdapterOptions
+from epochcast.predict.forecast.post_training_options import PostTrainingOptions
 from epochcast.predict.forecast.sample_options import SampleOptions
 from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
@@ -71,12 +72,19 @@ def _optimizer_name(value: object) -> str | None:
     return optimizer_name(value)
 
 
-@dataclass(frozen=True)
-class Job(SampleOptions, AdapterOptions):
-    """What is trained and how; frozen, and checked when it is made.
+_NO_OPTIONS = frozenset({"assumed"})
+"""Fields of a job that nobody types."""
 
-    A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
-    (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
+
+@dataclass(frozen=True)
+class Job(SampleOptions, AdapterOptions, PostTrainingOptions):
+    """What is trained and how; frozen, and checked when it is made. A live `nn.Module` or Keras model is kept as it is.
+    To write such a job down, say under which `reference` (`file.py:factory`) the same model can be made again; its
+    `fingerprint` then tells whether it is still the same.
+
+    >>> import epochcast as ec
+    >>> ec.Job("resnet50", batch=64, dataset="imagenet-1k", epochs=90).known_dataset.training_samples
+    1281167
     """
 
     json_from: ClassVar[Mapping[str, str]] = {"model": "written_model", "fingerprint": "written_fingerprint"}
@@ -125,7 +133,7 @@ class Job(SampleOptions, AdapterOptions):
         "language models, sgd for other networks.",
         named=_optimizer_name,
     )
-    mode: str = _recipe("training", "training, forward or forward_backward.")
+    mode: str = _recipe("training", "training, forward, forward_backward or generate.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)
     augment: int = _recipe(1, "Augmented copies of each sample in a step.", least=1, most=MOST_BATCH)
     uneven: float = _recipe(
@@ -282,14 +290,17 @@ class Job(SampleOptions, AdapterOptions):
         None, "file.py:factory that makes a model given as a live object.", flag=None, metadata=HIDDEN
     )
     fingerprint: str | None = _model(None, "Fingerprint of the model when the job was saved.", flag=None)
+    assumed: tuple[str, ...] = field(default=(), repr=False, metadata=HIDDEN)
+    """What decides memory and nobody said: its interval is wider for that (`memory_spreads`)."""
 
     def __new__(cls, *arguments: object, **options: object) -> "Job":
         """Refuse a misspelt option with the near ones, before Python refuses it without."""
-        check_names(options, (item.name for item in JOB_OPTIONS))
+        check_names(options.keys() - _NO_OPTIONS, (item.name for item in JOB_OPTIONS))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
         check_fields(self, JOB_OPTIONS)
+        self.check_post_training()
         self._check_model()
         if self.batch is not None and self.global_batch is not None:
             raise BadInput("a job has one batch: batch (of each GPU) or global_batch (of all), not both")
@@ -361,7 +372,7 @@ class Job(SampleOptions, AdapterOptions):
         is_old = self.framework_numbers is not None and self.framework_numbers < _KEPT_INPUTS_UNTIL
         own["quantize"] = joined_base(self.quantize, four_bit=self.four_bit, eight_bit=self.eight_bit, is_old=is_old)
         base_precision = precision_of_base(precision, self.weights, own["quantize"])
-        own |= self.of_kernels()
+        own |= self.of_kernels() | self.of_generation()
         own["lora"] = self.lora or USUAL_RANKS[find_adapter(self.adapter)]
         own["precision"] = run_precision(base_precision.name, self, device)
         own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer

@@ -20,6 +20,7 @@ from typer.models import ArgumentInfo
 from epochcast.base.options import Option, options_of
 from epochcast.describe.capture.capture_listeners import shown_by
 from epochcast.errors import BadInput
+from epochcast.predict.forecast.generation_options import counts_otherwise
 from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.job_alternatives import without_replaced
 from epochcast.predict.forecast.where import PLACE_OPTIONS
@@ -119,7 +120,8 @@ def job_command(
             if is_batch_auto:
                 job_arguments = replace(job_arguments, options=job_arguments.without("batch", "global_batch"))
                 job_arguments = replace(job_arguments, is_batch_auto=True)
-            needed = [names for names in needs if not (is_batch_auto and "batch" in names)]
+            is_batchless = is_batch_auto or counts_otherwise(job_arguments.options)
+            needed = [names for names in needs if not (is_batchless and "batch" in names)]
             absent = [names for names in needed if all(job_arguments.options.get(name) is None for name in names)]
             for names in absent:
                 _answer_script(job_arguments.model, absent)

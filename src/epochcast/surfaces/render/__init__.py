@@ -19,12 +19,14 @@ from epochcast.surfaces.render.check_table import speed_check
 from epochcast.surfaces.render.diff_table import diff
 from epochcast.surfaces.render.doctor_report import doctor
 from epochcast.surfaces.render.forecast_table import choices, forecast
+from epochcast.surfaces.render.generation_table import generation
 from epochcast.surfaces.render.inspection_table import comparison, inspection
 from epochcast.surfaces.render.memory_table import memory
 from epochcast.surfaces.render.neighbours_table import with_neighbours
 from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
+from epochcast.surfaces.render.post_training_table import post_training
 from epochcast.surfaces.render.price_table import price_update
 from epochcast.surfaces.render.queue_table import queue, timetable
 from epochcast.surfaces.render.runs_table import run, runs
@@ -44,6 +46,7 @@ __all__ = [
     "diff",
     "doctor",
     "forecast",
+    "generation",
     "hub_models",
     "inspection",
     "instances",
@@ -55,6 +58,7 @@ __all__ = [
     "oom",
     "plan",
     "policies",
+    "post_training",
     "price_update",
     "probe",
     "queue",

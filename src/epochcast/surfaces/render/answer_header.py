@@ -94,7 +94,7 @@ def assumed_line(*answers: Forecast) -> str:
     return f"assumed: {', '.join(values)}" if values else ""
 
 
-_ORDER = ("precision", "optimizer", "input_shape", "lengths", "workers")
+_ORDER = ("precision", "weights", "optimizer", "input_shape", "lengths", "workers")
 
 
 def assumed(*answers: Forecast) -> list[Text]:
@@ -106,6 +106,7 @@ def assumed(*answers: Forecast) -> list[Text]:
 def _assumed(answer: Forecast) -> dict[str, str]:
     shown: dict[str, Callable[[Any], str]] = {
         "precision": _precision,
+        "weights": lambda name: f"base in {name}",
         "input_shape": lambda shape: _length(shape, answer.dataset),
         "lengths": lambda lengths: _texts(lengths, answer.dataset),
         "workers": lambda workers: f"{workers} data loader workers per GPU",

@@ -1,0 +1,1 @@
+"""Generation: seconds per token of a decoder, continuous batching, memory of weights and cache."""

@@ -1,0 +1,1 @@
+"""Generation and post-training: answers made of forecasts of generation and of training steps."""
