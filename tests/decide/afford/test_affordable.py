@@ -41,7 +41,7 @@ def test_a_language_model_is_counted_in_tokens_in_full_and_by_adapters() -> None
 def test_nothing_names_the_nearest_miss_by_time_and_by_money() -> None:
     answer = ec.afford("resnet50", budget_dollars=0.01, deadline_seconds=60.0, **IMAGES)
     assert not answer.is_any and answer.rows[0].epochs == 0
-    assert answer.sentence.startswith("Nothing fits within $0.01 in 1 min 0 s. The first epoch takes at least ")
+    assert answer.sentence.startswith("Nothing fits within $0.01 in 60 s. The first epoch takes at least ")
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -9,7 +9,6 @@ from epochcast.decide.handover.resource_request import Request, request_of
 from epochcast.decide.handover.skypilot_task import skypilot
 from epochcast.decide.handover.slurm_script import slurm
 from epochcast.decide.plan.plan_answer import Plan
-from epochcast.errors import BadInput
 from epochcast.predict.forecast.forecast import Forecast
 
 
@@ -21,10 +20,8 @@ def forecast_files(forecast: Forecast, wanted: HandoverRequest) -> dict[str, str
 def plan_files(plan: Plan, wanted: HandoverRequest) -> dict[str, str]:
     """The files of the configuration that a plan chose; none where nothing is within the limits."""
     chosen = plan.chosen
-    if not wanted or (plan.limits and chosen is None):
+    if not wanted or chosen is None:
         return {}
-    if chosen is None:
-        raise BadInput("nothing is chosen that could be handed over: give a deadline or a budget")
     request = request_of(
         chosen.forecast,
         command=wanted.command,

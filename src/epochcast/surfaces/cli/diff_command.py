@@ -9,9 +9,9 @@ import typer
 
 from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.errors import BadInput, OverLimit
+from epochcast.surfaces.cli.answer_price_age import price_age
 from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
 from epochcast.surfaces.cli.job_flags import TypedOptions, options_command
-from epochcast.surfaces.cli.price_age import price_age
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff

@@ -12,10 +12,10 @@ from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.errors import BadInput, DoesNotFit
 from epochcast.predict.forecast.generation_options import GENERATE
 from epochcast.predict.forecast.post_training_options import SFT
+from epochcast.surfaces.cli.answer_price_age import price_age
 from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 from epochcast.surfaces.cli.neighbours_option import Neighbours, nearest_runs
-from epochcast.surfaces.cli.price_age import price_age
 
 
 @job_command(

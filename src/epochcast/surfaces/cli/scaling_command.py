@@ -8,10 +8,10 @@ import typer
 
 from epochcast.decide.scaling_request import ScalingRequest
 from epochcast.errors import DoesNotFit
+from epochcast.surfaces.cli.answer_price_age import price_age
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.job_flags import PLACE_FLAGS, JobArguments, job_command
-from epochcast.surfaces.cli.price_age import price_age
 
 
 @job_command(
