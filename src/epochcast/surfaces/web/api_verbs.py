@@ -101,6 +101,7 @@ VERBS: Mapping[str, Verb] = {
         Verb(
             "check", "Whether an observed speed is normal, and the likeliest causes where it is not.", SpeedQuestionText
         ),
+        Verb("remedies", "Changes that make a job fit, each with its memory and time; none where it fits."),
         Verb("inspect", "What a model is made of, layer by layer.", has_place=False),
     )
 }

@@ -72,8 +72,6 @@ def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Sess
     is_drawn = options.pop(DRAW.name, False)
     answer = verb(options.pop("model"), config=None, session=session, **options)
     body: Answer = answer.as_dict()
-    if is_drawn and isinstance(answer, api.Forecast) and answer.fits is False:
-        body["remedies"] = [remedy.as_dict() for remedy in answer.remedies()]
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
 
@@ -95,6 +93,11 @@ def _chart(answer: object) -> Any:
 def _inspect(options: dict[str, Any], session: Session) -> Answer:
     model, names = options.pop("model"), ("input_shape", "aux")
     return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
+
+
+def _remedies(options: dict[str, Any], session: Session) -> Answer:
+    forecast = api.forecast(options.pop("model"), config=None, session=session, **options)
+    return {"fits": forecast.fits, "remedies": [remedy.as_dict() for remedy in forecast.remedies()]}
 
 
 def _check(options: dict[str, Any], session: Session) -> Answer:
@@ -162,4 +165,5 @@ _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
     "plan": partial(_with_chart, api.plan),
     "inspect": _inspect,
     "check": _check,
+    "remedies": _remedies,
 }
