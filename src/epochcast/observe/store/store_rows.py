@@ -9,6 +9,7 @@ None means unknown.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar
 
 from epochcast.base.record import HIDDEN, Record, json_hidden, json_name
@@ -115,9 +116,9 @@ class RunRow(Record):
         """Whether it has a card for people without a token."""
         return self.card_key is not None
 
-    @property
+    @cached_property
     def standing(self) -> Standing | None:
-        """How it stands, as far as anybody has worked that out."""
+        """How it stands, as far as anybody has worked that out. Read once: a dozen keys of the JSON follow from it."""
         return Standing.stored(self.progress)
 
     @property

@@ -105,6 +105,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("advise", "Largest and best batch, loader workers, the bottleneck.", AdviseRequest),
         Verb("scaling", "One job at several numbers of GPUs.", ScalingRequest, extras=(DRAW,)),
         Verb("plan", "What to rent: every offer by time and cost, and the one to choose.", PlanRequest, False, (DRAW,)),
+        Verb("remedies", "Changes that make a job fit, each with its memory and time; none where it fits."),
         Verb("inspect", "What a model is made of, layer by layer.", has_place=False),
         Verb(
             "check",

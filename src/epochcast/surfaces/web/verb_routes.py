@@ -24,9 +24,12 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "scaling": {"model": "resnet50", "device": "V100", "batch": 64, "gpus": [1, 2, 4, 8]},
     "plan": {"model": "resnet50", "batch": 1024, "dataset": "imagenet-1k", "epochs": 90, "deadline_seconds": "6h"},
     "check": {"model": "resnet50", "device": "A100", "batch": 64, "observed": "0.2 s/it"},
+    "remedies": {"model": "gpt2_xl", "device": "T4", "batch": 32, "precision": "amp"},
     "inspect": {"model": "resnet50"},
     "oom": {"message": "CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB"},
 }
+# Each cause, or each change, is forecast as a job of its own.
+MANY_FORECASTS = ("check", "remedies")
 
 
 def _add(verb: Verb) -> None:
@@ -40,7 +43,7 @@ def _add(verb: Verb) -> None:
     async def ask(request: Request, running: State, caller: Reader) -> Response:
         limits = running.settings.limits
         question = await json_body(request, limits.request_bytes)
-        seconds = limits.plan_seconds if verb.name == "check" else None  # it forecasts many causes
+        seconds = limits.plan_seconds if verb.name in MANY_FORECASTS else None
         return json_text(await running.answers.answer(verb.name, question, caller.project, seconds))
 
 

@@ -82,8 +82,6 @@ def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Sess
     body: Answer = answer.as_dict()
     if has_neighbours:
         body |= _neighbours(answer, session)
-    if is_drawn and isinstance(answer, api.Forecast) and answer.fits is False:
-        body["remedies"] = [remedy.as_dict() for remedy in answer.remedies()]
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
 
@@ -126,6 +124,11 @@ def _chart(answer: object) -> Any:
 def _inspect(options: dict[str, Any], session: Session) -> Answer:
     model, names = options.pop("model"), ("input_shape", "aux")
     return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
+
+
+def _remedies(options: dict[str, Any], session: Session) -> Answer:
+    forecast = api.forecast(options.pop("model"), config=None, session=session, **options)
+    return {"fits": forecast.fits, "remedies": [remedy.as_dict() for remedy in forecast.remedies()]}
 
 
 def _compared(question: Mapping[str, Any]) -> Answer:
@@ -185,4 +188,5 @@ _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
     "inspect": _inspect,
     "check": _check,
     "oom": _oom,
+    "remedies": _remedies,
 }

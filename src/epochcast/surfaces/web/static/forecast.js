@@ -185,7 +185,7 @@ const askLarger = later(500, async () => {
   larger?.abort();
   larger = new AbortController();
   const asked = question();
-  await Promise.all([askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal), askNeighbours(asked, larger.signal)]);
+  await Promise.all([askRemedies(asked, larger.signal), askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal), askNeighbours(asked, larger.signal)]);
 });
 
 // Never quite sure: the command shows the same.
@@ -195,6 +195,15 @@ function percent(chance) {
   return chance < 1 - SUREST ? "< 1 %" : `${Math.round(100 * chance)} %`;
 }
 
+async function askRemedies(asked, signal) {
+  try {
+    const told = await ask("/api/v1/forecast", asked, signal);  // kept: the answer above is of the same question
+    if (told.fits !== false) { return; }
+    const found = await ask("/api/v1/remedies", asked, signal);
+    if (!signal.aborted) { showRemedies(found.remedies); }
+  } catch (error) { if (error.name !== "AbortError") { say("remedies-said", ""); } }
+}
+
 function clearMemory(text) { by("memory-step").replaceChildren(); say("memory-step-said", text); dim("memory", is_reading); }
 
 async function askMemory(asked, signal) {
@@ -202,7 +211,6 @@ async function askMemory(asked, signal) {
     const told = await ask("/api/v1/forecast", { ...asked, draw: true }, signal);
     await draw(by("memory-step"), told.chart);
     if (signal.aborted) { return; }
-    if (told.remedies) { showRemedies(told.remedies); }
     say("memory-step-said", told.peak_op ? `The peak is in ${told.peak_op}.` : "");
     dim("memory", is_reading);
   } catch (error) { if (error.name !== "AbortError") { clearMemory(error.message); } }
