@@ -40,8 +40,9 @@ def test_parts_sum_to_the_step(plain: PostTraining) -> None:
     assert PostTraining.from_dict(plain.as_dict()) == plain
 
 
-def test_a_forward_pass_takes_about_a_third_of_the_update(plain: PostTraining) -> None:
-    assert 0.2 < plain.part("old_logprobs") / plain.part("update") < 0.45
+def test_a_forward_pass_takes_a_fraction_of_the_update(plain: PostTraining) -> None:
+    """A third of forward and backward; trainers add more to the update than to a forward pass."""
+    assert 0.12 < plain.part("old_logprobs") / plain.part("update") < 0.45
 
 
 def test_ppo_adds_a_critic() -> None:
@@ -58,10 +59,11 @@ def test_dapo_has_no_reference_and_dpo_no_generation() -> None:
     assert dpo.engine is None
 
 
-def test_longer_responses_move_time_to_generation(plain: PostTraining) -> None:
-    longer = answer_of(response="lognormal:mean=1500,max=4000")
+def test_a_longer_tail_moves_time_to_generation(plain: PostTraining) -> None:
+    """The same mean, so the same update: the longest response sets when generation ends."""
+    longer = answer_of(response="lognormal:mean=300,max=3500,sigma=1.3")
     assert longer.parts[0].share > plain.parts[0].share
-    assert longer.step_seconds.mid > plain.step_seconds.mid
+    assert longer.part("update") == pytest.approx(plain.part("update"), rel=0.02)
 
 
 def test_more_epochs_repeat_the_update_alone(plain: PostTraining) -> None:

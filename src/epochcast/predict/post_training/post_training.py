@@ -40,7 +40,7 @@ from epochcast.predict.post_training.rl_constants import (
 )
 from epochcast.predict.post_training.rl_phases import (
     Responses,
-    forward_memory,
+    forward_peak_bytes,
     forward_seconds,
     frozen_job,
     part_of,
@@ -242,8 +242,8 @@ def post_training_step(
     """Middle seconds of every part, and what ran beside them, without asking for memory: colocated engines take
     `USUAL_FRACTION` of a GPU.
     """
-    if job.generation_gpus is None and job.engine_memory is None:
-        job = replace(job, engine_memory=USUAL_FRACTION)
+    if job.generation_gpus is None and job.engine_memory_fraction is None:
+        job = replace(job, engine_memory_fraction=USUAL_FRACTION)
     question = _question(job, placement, session, constants)
     plan = _engine(question, None) if job.generates else None
     generated, steady = _generation_seconds(question, plan)
@@ -271,10 +271,10 @@ def _engine(question: _Question, update: Forecast | None) -> EnginePlan:
     """The engine, with what training leaves of a GPU where both share it."""
     job, placement = question.job, question.placement
     gpus = _generating_gpus(question)
-    if update is not None and job.generation_gpus is None and job.engine_memory is None:
+    if update is not None and job.generation_gpus is None and job.engine_memory_fraction is None:
         usable = usable_bytes(placement.device)
         free = max(LEAST_FRACTION, 1 - _resident_bytes(question, update) / usable)
-        job = replace(job, engine_memory=min(0.9, free))
+        job = replace(job, engine_memory_fraction=min(0.9, free))
     per_engine = ceil(question.responses.count / gpus)
     concurrency = job.concurrency or per_engine * gpus
     job = replace(job, concurrency=min(concurrency, question.responses.count), requests=question.responses.count)
@@ -386,7 +386,7 @@ def _phases(question: _Question, plan: EnginePlan | None, update: Forecast) -> l
         phases["generation"] = plan.memory.needed_bytes + (resident if is_colocated else 0.0)
     reference = _reference_bytes(question)
     if question.job.generates or question.reference != NONE:
-        forward = forward_memory(question.job, question.training, question.responses, question.session)
+        forward = forward_peak_bytes(question.job, question.training, question.responses, question.session)
         weights = sum(update.peak_breakdown.get(name, 0) for name in ("parameters",))
         phases["log-probabilities"] = forward + max(0.0, resident - weights)
     peak = 0.0 if update.peak_bytes is None else update.peak_bytes.mid
@@ -418,8 +418,8 @@ def _assumed(question: _Question, plan: EnginePlan | None) -> dict[str, str | in
         assumed["reward_seconds"] = USUAL_REWARD_SECONDS
     if plan is not None and job.engine_tp is None:
         assumed["engine_tp"] = plan.cost.gpus
-    if plan is not None and job.engine_memory is None:
-        assumed["engine_memory"] = round(plan.memory_fraction, 2)
+    if plan is not None and job.engine_memory_fraction is None:
+        assumed["engine_memory_fraction"] = round(plan.memory_fraction, 2)
     return assumed
 
 

@@ -102,7 +102,7 @@ def update_memory(job: Job, placement: Placement, responses: Responses, session:
     return max(answers, key=lambda answer: 0.0 if answer.peak_bytes is None else answer.peak_bytes.mid)
 
 
-def forward_memory(job: Job, placement: Placement, responses: Responses, session: Session) -> float:
+def forward_peak_bytes(job: Job, placement: Placement, responses: Responses, session: Session) -> float:
     """Peak bytes of a forward pass over a micro-batch."""
     batch = responses.micro_batch(job, placement.replicas)
     step = plain_step(job, round(responses.mean_tokens), batch, mode="forward")
