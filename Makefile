@@ -30,7 +30,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick lint format docs bench bench-serve soak fuzz studies study-local model prices slurm chromium pictures nginx clean
+.PHONY: help demo test test-quick lint format docs bench bench-demo bench-serve soak fuzz studies study-local model prices slurm chromium pictures nginx clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -69,7 +69,7 @@ lint: $(DEV) ## Format, lint, types, layers and dead code only
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
-	$(BIN)/python -m tests.dead_code
+	$(BIN)/python tests/dead_code.py # by its path: a package may install a folder called `tests`, as gpuhunt does
 
 format: $(DEV) ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix-only --quiet $(CHECKED)
@@ -84,6 +84,9 @@ bench-serve: $(DEV) ## The server under load, beside a bare endpoint
 # An hour: make soak SECONDS=3600
 soak: $(DEV) ## A thousand live runs on one server for some minutes: times, memory, and whether a report is lost
 	$(BIN)/python -m benchmarks.live_runs --rows 1 --seconds $(SECONDS)
+
+bench-demo: $(DEV) ## Time `make demo` in a new clone, and run the commands that it ends with
+	$(BIN)/python -m benchmarks.first_minutes
 
 bench: $(DEV) ## Time epochcast itself
 	$(BIN)/python -m benchmarks
@@ -108,8 +111,9 @@ slurm: ## Slurm for the tests
 chromium: ## A browser for the tests
 	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
 
-pictures: $(DEV) chromium ## Take the pictures of the dashboard in docs/pictures anew
+pictures: $(DEV) chromium ## Make the pictures of the dashboard and the terminal in docs/pictures anew
 	$(BIN)/pytest --quiet --renew tests/surfaces/web/test_browser.py -k pictures
+	$(BIN)/python -m training.recording
 
 nginx: ## A web server in front, for the tests
 	@sh tests/install.sh nginx nginx || echo 'nginx cannot be installed here: its tests are skipped'

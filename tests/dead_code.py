@@ -1,4 +1,4 @@
-"""Code in src that nothing in src uses: `python -m tests.dead_code` lists it and exits with 1 if there is any.
+"""Code in src that nothing in src uses: `python tests/dead_code.py` lists it and exits with 1 if there is any.
 
 What only tests call is dead, too; what only `training/` or `studies/` use belongs there. Names that a library, a table
 or a decorator calls are listed below.
@@ -34,7 +34,8 @@ NAMES = {
     "HistoryRegressor", "set_params", "deep",
     # attributes that other libraries read
     "commenters", "whitespace_split", "use_cache", "isolation_level", "autocommit", "down_revision",
-    "redirect_request", "format_options", "_should_skip_dynamo", "__class__", "__annotations__", "_attn_implementation_internal",
+    "redirect_request", "format_options", "__class__", "__annotations__",
+    "_should_skip_dynamo", "_attn_implementation_internal",
     # arguments by which torch calls our functions
     "eps", "normalized_shape", "use_pl_optimizer", "var", "rstd",
     # named by an import string in a table

@@ -1,4 +1,4 @@
-"""The workflows of docs/diff.md, step by step, in a repository with a branch to merge."""
+"""The workflows of docs/how-to/diff.md, step by step, in a repository with a branch to merge."""
 
 import os
 import re
@@ -14,7 +14,9 @@ from tests.decide.diff.conftest import git, network, repository
 __all__ = ["repository"]
 
 ROOT = Path(__file__).parents[1]
-RECIPES = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/diff.md").read_text(), re.S)]
+RECIPES = [
+    yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/how-to/diff.md").read_text(), re.S)
+]
 GITHUB, GITLAB, WITH_LOCK, PRE_COMMIT = RECIPES
 
 
@@ -46,7 +48,7 @@ def runner(repository: Path, tmp_path: Path) -> dict[str, str]:
         **os.environ,
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "EPOCHCAST": "epochcast-0.1.0.whl",
+        "EPOCHCAST": "epochcast-0.2.0.whl",
         "GITHUB_BASE_REF": "main",
         "GITHUB_HEAD_REF": "change",
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import typer
-from tests.masked import masked
-from tests.measure.fit.machines import collective_rows, op_rows
 
 from benchmarks.answers.asking import FIXED, ask
 from benchmarks.answers.comparing import compare
@@ -22,6 +20,8 @@ from epochcast.measure.bench.measurements import Appender
 from epochcast.measure.bench.random_shapes import OpLimits
 from epochcast.surfaces.answer_schemas import ANSWERS, answer_schema
 from epochcast.surfaces.cli import command_line
+from tests.masked import masked
+from tests.measure.fit.machines import collective_rows, op_rows
 
 GOLDEN = Path(__file__).parent / "golden"
 TOLERANCE = 1e-6
@@ -42,10 +42,12 @@ TRACKED = "track train.log --total 4000 --job imagenet --run first"
 # The last line is the question; those before it prepare it.
 KEPT: Mapping[str, tuple[str, ...]] = {
     "advise": ("advise resnet50 --device V100 --cpus 8 --loader-seconds 8ms",),
+    "afford": ("afford --budget 20 --clouds aws --devices T4 --gpus 1 --dataset cifar10 resnet18 resnet50",),
     "bench collectives": ("bench collectives --device cpu --ranks 2 --sizes 4KiB --out m.jsonl",),
     "bench loader": ("bench loader --batch 2 --budget 1s --out m.jsonl",),
     "bench models": ("bench models campaign.toml --device cpu --threads 1 --out m.jsonl",),
     "bench ops": ("bench ops --device cpu --threads 1 --dtypes float32 --budget 1ms --out m.jsonl",),
+    "bill": (TRACKED, "bill first"),
     "calibrate": ("calibrate --device A100 --gemm-seconds bf16:8192x8192x8192=4.6ms",),
     "check": ("check resnet50 --device V100 --batch 64 --observed 200img/s",),
     "datasets": ("datasets",),
@@ -57,6 +59,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "evaluate": ("evaluate measured.csv --by model",),
     "fit": ("fit measured.jsonl --out profile.json --no-save",),
+    "fit --shared": ("fit --shared shared --no-save",),
     "forecast": ("forecast resnet50 --device V100 --batch 64 --gpus 4 --dataset imagenet-1k --epochs 90 --explain",),
     GENERATES: (
         "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
@@ -74,6 +77,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "instances add": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h",),
     "instances import": ("instances import aws.csv --read-on 2026-11-16",),
     "instances remove": ("instances add lab --device 'RTX A6000' --gpus 4 --price 2.5/h", "instances remove lab"),
+    "instances update": ("instances update aws.csv --read-on 2026-11-16",),
     "jobs": ("jobs",),
     "jobs init": ("jobs init resnet18 --name new --device T4 --batch 32",),
     "jobs schema": ("jobs schema",),
@@ -94,6 +98,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "serve token add": ("serve token add ci",),
     "serve token end": ("serve token add ci", "serve token end ci"),
     "serve token list": ("serve token add ci", "serve token list"),
+    "share": ("share 2it/s resnet50 --device A100 --batch 64",),
     "store export": (TRACKED, "store export all.jsonl"),
     "store import": (TRACKED, "store export all.jsonl", "store import all.jsonl --database other.db"),
     "store migrate": ("store migrate",),
@@ -128,6 +133,7 @@ MASKED: Mapping[str, tuple[str, ...]] = {
     ),
     "fit": ("device", "op_median_ape_left_out"),  # what is left of a nearly exact fit: rounding of the linear algebra
     "runs": ("runs[].key",),
+    "share": ("shared.measured_in", "shared.epochcast"),
     "runs NAME": ("key",),
     "schedule run": ("[].at_seconds", "[0].engine_id", "[2].machine_dollars", "[2].dollars"),
     "schedule simulate": ("policies.fifo.decision_seconds_p99", "policies.edf.decision_seconds_p99"),
@@ -145,6 +151,12 @@ CATALOGUE = (
 )
 
 
+SHARED_RUN = {
+    **{"version": 1, "origin": "check", "seen": "typed", "device": "A100-SXM4-40GB"},
+    **{"measured_in": "2026-11", "epochcast": "0.1.0"},
+    "job": {"model": "resnet50", "batch": 64, "precision": "fp32"},
+    "step_seconds": {"low": 0.09, "mid": 0.1, "high": 0.11, "coverage": 0.9},
+}
 OUT_OF_MEMORY = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB "
     "of which 1.10 GiB is free. Including non-PyTorch memory, this process has 22.55 GiB memory in use. Of the "
@@ -157,6 +169,8 @@ def write_more(folder: Path) -> None:
     error.
     """
     (folder / "oom.log").write_text(OUT_OF_MEMORY, encoding="utf-8")
+    (folder / "shared").mkdir()
+    (folder / "shared" / "run.json").write_text(json.dumps(SHARED_RUN), encoding="utf-8")
     (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
     (folder / "aws.csv").write_text(CATALOGUE, encoding="utf-8")
     with Appender(folder / "measured.jsonl") as out:

@@ -1,4 +1,4 @@
-"""The examples of docs/your-own-model.md run, and make the models they say."""
+"""The examples of docs/how-to/your-own-model.md run, and make the models they say."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
 from epochcast.predict.forecast.forecast import Forecast
 
-PAGE = Path(__file__).parents[1] / "docs" / "your-own-model.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "your-own-model.md"
 EXAMPLE = re.compile(r"```python\n(.*?)# parameters: (\d+)\n```", re.DOTALL)
 EXAMPLES = [
     (section.partition("\n")[0], *found.groups())

@@ -1,9 +1,9 @@
 """Pages that repeat what the code says are compared with it; `pytest --renew` rewrites them.
 
-- In README.md and docs/*.md, a fenced block of the language `console` holds commands after `$ ` and what they print.
-  They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`, and its `queue.toml`
-  the first that has `[[node_types]]`.
-- docs/cli.md lists every option of every command.
+- In README.md and the pages of docs/, a fenced block of the language `console` holds commands after `$ ` and what they
+  print. They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`, and its
+  `queue.toml` the first that has `[[node_types]]`.
+- docs/reference/cli.md lists every option of every command.
 """
 
 import re
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import typer.main
 
+import epochcast
 from epochcast.surfaces.cli import command_line as application
 
 ROOT = Path(__file__).parents[1]
@@ -25,13 +26,15 @@ SRC = ROOT / "src" / "epochcast"
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 PAGES = [
     page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if BLOCK.search(page.read_text(encoding="utf-8"))
 ]
 JOB_FILE, QUEUE_FILE = (
     re.compile(rf"^```toml\n((?:(?!```).*\n)*?\[\[{table}\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
     for table in ("job", "node_types")
 )
+
+KINDS = {"tutorials", "how-to", "reference", "explanation", "accuracy"}
 
 Matches = Callable[[Path, str], None]
 
@@ -95,8 +98,8 @@ def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _cli_page() -> Iterator[str]:
     yield "# The command line"
     yield ""
-    yield "Written from the commands themselves by `pytest --renew`. Every command takes `--json`: one JSON object on"
-    yield "standard output and nothing else. `epochcast COMMAND --help` says the same as this page."
+    yield "Written from the commands themselves by `pytest --renew`. Every command but `tour` takes `--json`: one JSON"
+    yield "object on standard output and nothing else. `epochcast COMMAND --help` says the same as this page."
     yield ""
     yield "| exit code | meaning |"
     yield "|---|---|"
@@ -120,12 +123,26 @@ def _cli_page() -> Iterator[str]:
 
 
 def test_the_page_of_commands_is_complete(matches: Matches) -> None:
-    matches(ROOT / "docs" / "cli.md", "\n".join(_cli_page()) + "\n")
+    matches(ROOT / "docs" / "reference" / "cli.md", "\n".join(_cli_page()) + "\n")
 
 
-def test_every_page_is_in_the_navigation() -> None:
-    listed = set(re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
+def test_the_api_page_has_every_public_name_and_no_other() -> None:
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    names = re.findall(r"^::: epochcast\.(\w+)", page, re.MULTILINE)
+    assert sorted(names) == sorted(set(epochcast.__all__) - {"__version__"})
+
+
+def test_every_public_name_has_an_example() -> None:
+    """pytest runs it: the doctests of `src` are among the tests."""
+    named = [name for name in epochcast.__all__ if name != "__version__"]
+    assert [name for name in named if ">>> " not in (getattr(epochcast, name).__doc__ or "")] == []
+
+
+def test_every_page_is_in_the_navigation_under_its_kind() -> None:
+    listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    docs = ROOT / "docs"
+    assert sorted(listed) == sorted(str(page.relative_to(docs)) for page in docs.rglob("*.md"))
+    assert {page.parent.name for page in docs.rglob("*.md") if page.name != "index.md"} == KINDS
 
 
 def test_the_readme_is_short_and_shows_a_picture() -> None:

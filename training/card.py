@@ -13,8 +13,8 @@ from training.material import Material
 
 _HEAD = """# The learned cost model
 
-Written by `make model`. Formula and assumptions are in [cost models](cost-models.md). The measurements are public and
-are not part of the project; `EPOCHCAST_DATA` names where they lie.
+Written by `make model`. Formula and assumptions are in [cost models](../explanation/cost-models.md). The measurements
+are public and are not part of the project; `EPOCHCAST_DATA` names where they lie.
 
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
 model behind it had **not** been trained on: four nets each leave out a quarter of the families; ten nets each leave out

@@ -12,7 +12,7 @@ from statistics import median
 
 HERE = Path(__file__).resolve().parent.parent
 LEFT_OUT = HERE / "studies" / "accuracy" / "left_out.csv"
-PAGE = HERE / "docs" / "accuracy.md"
+PAGE = HERE / "docs" / "accuracy" / "accuracy.md"
 WEB = HERE / "src" / "epochcast" / "surfaces" / "web"
 HEADING = "## How far off, at a glance"
 

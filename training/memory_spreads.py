@@ -12,10 +12,11 @@ about sharding says nothing about one GPU. Every network of every source counts 
 source that nobody has seen, both steps are repeated without each source, and the share of its rows inside is written
 beside the numbers.
 
-Rows whose measured peak is below the bytes of their parameters, those of which the table leaves out what decides memory
-(the lengths of texts, the rank of adapters), and those of PyTorch before 1.1 are not used: a user knows these, and
-nobody runs that. Two sources are read as `studies.memory` reads them: SchedTune's table, whose networks and GPUs are in
-columns of their own, and LitGPT's, whose ranks and lengths are in that project's files.
+Rows that leave out what decides memory (the lengths of texts, the rank of adapters, the precision) have a part of
+their own, `assumed`. Rows whose measured peak is below the bytes of their parameters, those whose lengths are means
+worked out of a throughput, and those of PyTorch before 1.1 are not used. Two sources are read as `studies.memory`
+reads them: SchedTune's table, whose networks and GPUs are in columns of their own, and LitGPT's, whose ranks and
+lengths are in that project's files.
 """
 
 import re
@@ -55,9 +56,10 @@ from training.spreads import outside_of, weighted_quantile
 Array = NDArray[np.float64]
 
 FILE = PACKAGE / "predict" / "memory" / "memory_spreads.toml"
-TABLES = ("runs_2026", "runs", "runs_more", "llm_runs", "user_runs")
-MOST_ROWS = 60
-"""Of one source and table."""
+MOST_ROWS = 40
+"""Of one source and table; users' rows are all asked."""
+USERS = "user_runs"
+TABLES = ("runs_2026", "runs", "runs_more", "llm_runs", USERS)
 SOURCE = 'source = "fitted by training/memory_spreads.py to the runs above"'
 SHOWN = (0.02, 0.05, 0.25, 0.5, 0.75, 0.95, 0.98)
 """The quantiles that are written."""
@@ -79,8 +81,6 @@ USUAL_VARIANCE, LEAST_VARIANCE = 0.05**2, 0.005**2
 USUAL_CELLS, LEAST_CELLS = 2.0, 8
 """So many networks are as strong as what is usual, and so many a group needs for quantiles of its own."""
 _ROUNDS = 8
-_LEFT_OPEN = ("the rank of LoRA", "the layers of LoRA", "only the maximum length", "answered as")
-"""Notes of rows that leave out what decides memory."""
 _MEAN_LENGTHS, _WHOLE_LENGTH = ("fms_acceleration",), 512
 """Sources whose odd lengths are means, worked out of a throughput: the longest text is not known."""
 _LEAST_VERSION = (1, 1)
@@ -125,7 +125,7 @@ def forecast_table(table: str, most: int) -> Iterator[tuple[MeasuredRun, Mapping
         for forecast in forecast_group(group, find_cost_model("analytic"))[0]:
             if forecast.memory is not None:
                 run = by_row[forecast.row_index]
-                run = replace(run, source=table) if table == "user_runs" else run
+                run = replace(run, source=table) if table == USERS else run
                 yield run, rows[run.row_index], forecast.memory
 
 
@@ -150,9 +150,9 @@ def _rows(table: str, most: int) -> Iterator[dict[str, Any]]:
     counts: dict[str, int] = {}
     for row in rows:
         # The sources of users' rows are single pages: together they are one.
-        source = table if table == "user_runs" else str(row["source"])
+        source = table if table == USERS else str(row["source"])
         counts[source] = counts.get(source, 0) + 1
-        if counts[source] <= most:
+        if counts[source] <= most or table == USERS:
             yield row
 
 
@@ -161,7 +161,7 @@ def is_clear(run: MeasuredRun) -> bool:
     version, shape = run.job.framework_numbers, run.largest_job.input_shape
     is_mean = run.source in _MEAN_LENGTHS and shape is not None and shape[0] % _WHOLE_LENGTH != 0
     is_ancient = version is not None and version < _LEAST_VERSION
-    return not (is_mean or is_ancient or any(words in note for note in run.notes for words in _LEFT_OPEN))
+    return not (is_mean or is_ancient)
 
 
 def _measured(run: MeasuredRun, row: Mapping[str, Any], memory: PeakMemory) -> Iterator[MeasuredPeak]:

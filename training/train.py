@@ -5,7 +5,7 @@ what is then left aside: the models that show how the shipped one does on famili
 
 Reads EPOCHCAST_DATA (`ops`, `gemm_modern`, `conv_amd`, `attention_modern`, `ops_training`, `runs`,
 `runs_more`, `inference_runs`, `transformer_runs`); writes `predict/cost/learned.json` (the nets and their intervals),
-`hardware/profiles.toml` (what devices sustain), `docs/model-card.md`, the errors of every left-out step to
+`hardware/profiles.toml` (what devices sustain), `docs/accuracy/model-card.md`, the errors of every left-out step to
 `studies/accuracy/left_out.csv` and those of left-out ops to `left_out_ops.csv` beside it.
 """
 
@@ -248,7 +248,7 @@ def main() -> int:
         PACKAGE / "predict" / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(material, fractions),
         PACKAGE / "hardware" / "measured.toml": measured_toml(material),
-        DOCS / "model-card.md": model_card(material, errors, spreads, without),
+        DOCS / "accuracy" / "model-card.md": model_card(material, errors, spreads, without),
         ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, shares, is_kernels),
         ROOT / "studies" / "accuracy" / "left_out_ops.csv": op_table(errors),
     }

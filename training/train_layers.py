@@ -1,7 +1,7 @@
 """`python -m training.train_layers`: the model of single-layer benchmarks, trained and saved.
 
-Reads EPOCHCAST_DATA; writes `predict/cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the
-rows are trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last
+Reads EPOCHCAST_DATA; writes `predict/cost/layer_trees.json.gz` and `docs/accuracy/model-card-layers.md`. Nine tenths of
+the rows are trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last
 tenth sets the intervals, the other half is what the card reports.
 """
 
@@ -121,12 +121,13 @@ def card_text(card: Mapping[str, Any], size_bytes: int, unknown: Mapping[str, tu
         "<!-- written by python -m training.train_layers; do not edit -->",
         "",
         "Seconds of one run of a single-layer benchmark (forward, or forward + backward + update), as Justus et al.",
-        "(2018) and Wattanasirichaigoon & Ranglani (2020) time it. See [Single layers](layers-model.md).",
+        "(2018) and Wattanasirichaigoon & Ranglani (2020) time it. See [Single",
+        "layers](../explanation/layers-model.md).",
         "",
         f"- *Trained* {card['trained']}, seed 0, on measured rows: {counts}.",
         f"- *File* `cost/{FILE}`, {size_bytes / 1e3:.0f} KB: coefficients and trees, compressed JSON text for numpy.",
         "- *For* rows of such tables. Not for layers inside a network: subtract the artefacts first",
-        "  ([The correction factor](correction-factor.md)).",
+        "  ([The correction factor](../explanation/correction-factor.md)).",
         "- *Intervals* hold 90 % of the rows by design; `coverage` is what they held below. Other GPUs get",
         "  "
         + "; ".join(
@@ -153,8 +154,8 @@ def main() -> int:
     model = train_all(data_folder())
     data = to_bytes(model)
     write(PACKAGE / "predict" / "cost" / FILE, data)
-    write(DOCS / "model-card-layers.md", card_text(model.card, len(data), model.unknown_widths).encode())
-    say(f"{FILE}: {len(data) / 1e3:.0f} KB; errors are in docs/model-card-layers.md")
+    write(DOCS / "accuracy" / "model-card-layers.md", card_text(model.card, len(data), model.unknown_widths).encode())
+    say(f"{FILE}: {len(data) / 1e3:.0f} KB; errors are in docs/accuracy/model-card-layers.md")
     return 0
 
 

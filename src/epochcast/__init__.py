@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochcast import testing as testing
     from epochcast.api import advise as advise
-    from epochcast.api import check as check
+    from epochcast.api import afford as afford
     from epochcast.api import diff as diff
-    from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import generate as generate
     from epochcast.api import inspect as inspect
-    from epochcast.api import oom as oom
     from epochcast.api import plan as plan
     from epochcast.api import post_train as post_train
     from epochcast.api import scaling as scaling
+    from epochcast.api_measured import check as check
+    from epochcast.api_measured import fit as fit
+    from epochcast.api_measured import oom as oom
+    from epochcast.api_measured import share as share
     from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.describe.graph.op import Kind as Kind
     from epochcast.describe.graph.op import Op as Op
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from epochcast.predict.post_training.post_training import PostTraining as PostTraining
     from epochcast.queues import schedule_plan as schedule_plan
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AmbiguousName",
     "BadInput",
@@ -78,6 +80,7 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "afford",
     "check",
     "diff",
     "fit",
@@ -95,6 +98,7 @@ __all__ = [
     "register_op",
     "scaling",
     "schedule_plan",
+    "share",
     "testing",
     "track",
 ]
@@ -102,7 +106,21 @@ __all__ = [
 # Where each public name is defined.
 _HOMES = {
     **dict.fromkeys(
-        ("advise", "check", "diff", "fit", "forecast", "generate", "inspect", "oom", "plan", "post_train", "scaling"),
+        (
+            "advise",
+            "afford",
+            "check",
+            "diff",
+            "fit",
+            "forecast",
+            "generate",
+            "inspect",
+            "oom",
+            "plan",
+            "post_train",
+            "scaling",
+            "share",
+        ),
         "epochcast.api",
     ),
     **dict.fromkeys(

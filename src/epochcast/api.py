@@ -16,17 +16,20 @@ values count where no option says otherwise; so do those of the script that make
 of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from epochcast.api_measured import check, fit, oom, share
 from epochcast.api_options import Config, job_and_where, requested, session_for, setting_paths, takes, with_read_notes
 from epochcast.decide.advise.advice import Advice, AdviceProblem
 from epochcast.decide.advise.advice import advise as solve_advice
 from epochcast.decide.advise.advise_request import AdviseRequest
+from epochcast.decide.afford.afford_request import AffordRequest
+from epochcast.decide.afford.affordable import Affordable, affordable
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.diff_compare import DiffSession
 from epochcast.decide.diff.diff_request import DiffRequest
@@ -57,14 +60,9 @@ from epochcast.predict.forecast.where import Where
 from epochcast.predict.post_training.generation import Generation, forecast_generation
 from epochcast.predict.post_training.post_training import PostTraining, forecast_post_training
 
-if TYPE_CHECKING:
-    from epochcast.measure.fit.local_fit import FittedDevice
-    from epochcast.observe.check.observed import Observed
-    from epochcast.observe.check.speed_check import SpeedCheck
-    from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
-
 __all__ = [
     "Advice",
+    "Affordable",
     "Diff",
     "Forecast",
     "Generation",
@@ -73,6 +71,7 @@ __all__ = [
     "PostTraining",
     "Scaling",
     "advise",
+    "afford",
     "check",
     "diff",
     "find_model",
@@ -84,6 +83,7 @@ __all__ = [
     "plan",
     "post_train",
     "scaling",
+    "share",
 ]
 
 Progress = Callable[[int, int], None]
@@ -107,6 +107,11 @@ def forecast(
     `Where`. A live PyTorch module may come with `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file
     of `epochcast fit` to answer with, `history` one of `epochcast history fit` that corrects the answer; a `session`
     keeps what several forecasts share.
+
+    >>> import epochcast as ec
+    >>> answer = ec.forecast("resnet50", device="V100", batch=64, dataset="imagenet-1k", epochs=90)
+    >>> answer.steps_per_epoch, answer.fits
+    (20019, True)
     """
     answer = _forecast(forecast, model, options, config, session_for(session, cost_model, profile), placement)
     if history is None:
@@ -128,6 +133,11 @@ def generate(
     """How fast a decoder generates text, how long requests take, and what that needs and costs.
 
     `options` are those of `Job` and `Where`: `prompt`, `response`, `concurrency`, `requests`, `engine` and others.
+
+    >>> import epochcast as ec
+    >>> answer = ec.generate("llama-3.1-8b", device="H100", precision="bf16", prompt=512, response="128")
+    >>> answer.tokens_per_second.mid > 0
+    True
     """
     options = {**options, "mode": GENERATE}
     job, where, notes = job_and_where(generate, model, options, placement, config)
@@ -171,72 +181,6 @@ def _forecast(
     return with_read_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
 
 
-@takes(Job, Where)
-def check(
-    model: object = None,
-    observed: "Observed | None" = None,
-    placement: Placement | None = None,
-    *,
-    pid: int | None = None,
-    config: Config = (),
-    profile: str | Path | None = None,
-    cost_model: CostModel | str | None = None,
-    session: Session | None = None,
-    **options: Any,
-) -> "SpeedCheck":
-    """Whether a speed is normal for a job, and the likeliest causes where it is not.
-
-    `observed` is a speed ("39s/it", "2.1k tokens/s"), seconds per step, the path of a log or of a trace of
-    torch.profiler, or pasted lines of a log. `pid` is a running process, whose log and GPU are read. `options` are
-    those of `Job` and `Where`.
-    """
-    from epochcast.observe.check.observed import read_observed
-    from epochcast.observe.check.observed_process import RunningProcess
-    from epochcast.observe.check.speed_check import check_speed
-
-    if observed is None and pid is None:
-        raise BadInput("say what was observed: a speed like '39s/it', a log, or the number of a process (`pid`)")
-    observation = None if observed is None else read_observed(observed)
-    if pid is not None:
-        observation = RunningProcess.of(pid).observation(observation)
-    assert observation is not None
-    job, where, notes = job_and_where(check, model, options, placement, config)
-    session = session_for(session, cost_model, profile)
-    answer = check_speed(job, placement or placement_of(where, job, session), observation, session)
-    return replace(answer, forecast=with_read_notes(answer.forecast, notes))
-
-
-@takes(Job, Where)
-def oom(
-    message: str | Path,
-    model: object = None,
-    placement: Placement | None = None,
-    *,
-    config: Config = (),
-    profile: str | Path | None = None,
-    cost_model: CostModel | str | None = None,
-    session: Session | None = None,
-    **options: Any,
-) -> "OomDiagnosis":
-    """What filled the card when a training ran out of memory, and what would fit.
-
-    `message` is the error with its traceback, or the path of a log that holds it. With a job (a `model` or a `Job`,
-    options of `Job` and `Where`, or files of `config`) tensors are separated, and remedies are forecast.
-    """
-    from epochcast.observe.oom.oom_diagnosis import diagnosed, diagnosed_job
-    from epochcast.observe.oom.oom_message import read_oom, read_oom_file
-
-    said = read_oom_file(message) if isinstance(message, Path) else read_oom(message)
-    if model is None and not config:
-        if options or placement is not None:
-            raise BadInput("options of a job need its model, or a file of settings (`config`)")
-        return diagnosed(said)
-    job, where, notes = job_and_where(oom, model, options, placement, config)
-    session = session_for(session, cost_model, profile)
-    answer = diagnosed_job(said, job, placement or placement_of(where, job, session), session)
-    return replace(answer, warnings=(*answer.warnings, *notes))
-
-
 @takes(AdviseRequest, Job, Where)
 def advise(
     model: object,
@@ -255,6 +199,11 @@ def advise(
     `options` are those of `AdviseRequest` (or a `request` made before), `Job` and `Where`; the job's own batch is left
     aside. The loader is given by the seconds one worker needs for a sample, or as it was measured
     (`bench.loader.measure_loader(…).service()`).
+
+    >>> import epochcast as ec
+    >>> advice = ec.advise("resnet50", device="V100", precision="amp")
+    >>> advice.solution.smallest.batch > 0
+    True
     """
     terms, options = requested(AdviseRequest, request, options)
     job, where, read_notes = job_and_where(
@@ -296,6 +245,11 @@ def scaling(
     keeps instead; `options` are those of `ScalingRequest` (or a `request` made before), `Job` and `Where`.
 
     A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
+
+    >>> import epochcast as ec
+    >>> answer = ec.scaling("resnet50", device="V100", batch=64, gpus=[1, 2, 4])
+    >>> sorted({row["gpus"] for row in answer.as_dict()["rows"]})
+    [1, 2, 4]
     """
     terms, options = requested(ScalingRequest, request, options)
     replaced_options = (
@@ -350,6 +304,11 @@ def plan(
     """What to rent: every offer by time and cost, the frontier, and the one that a deadline or a budget picks.
 
     `options` are those of `PlanRequest` (or a `request` made before) and of `Job`. `today` tells how old prices are.
+
+    >>> import epochcast as ec
+    >>> answer = ec.plan("resnet50", dataset="imagenet-1k", epochs=90, deadline_seconds=24 * 3600, devices=["A100"])
+    >>> answer.chosen is not None
+    True
     """
     terms, options = requested(PlanRequest, request, options)
     if terms.batch is not None and not terms.has_policy:
@@ -359,6 +318,33 @@ def plan(
     job, _, notes = job_and_where(plan, model, options, None, config, has_place=False)
     answer = planned(job, terms, session_for(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
+
+
+@takes(AffordRequest, Job)
+def afford(
+    models: object,
+    request: AffordRequest | None = None,
+    *,
+    today: date | None = None,
+    config: Config = (),
+    profile: str | Path | None = None,
+    session: Session | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Affordable:
+    """What a budget and a deadline pay for: the most epochs or tokens of each model, in full and by LoRA, and where.
+
+    `models` is one or a list; `options` are those of `AffordRequest` (or a `request` made before) and of `Job`.
+
+    >>> import epochcast as ec
+    >>> answer = ec.afford("resnet50", budget_dollars=50, batch=64, precision="amp", dataset="imagenet-1k")
+    >>> answer.rows[0].epochs > 1
+    True
+    """
+    terms, options = requested(AffordRequest, request, options)
+    each = list(models) if isinstance(models, list | tuple) else [models]
+    jobs = [job_and_where(afford, model, options, None, config, has_place=False)[0] for model in each]
+    return affordable(jobs, terms, session_for(session, None, profile), progress, today)
 
 
 @takes(DiffRequest, Job, Where)
@@ -377,6 +363,11 @@ def diff(
     `base` and `head` are models, `Job`s, or "job:NAME" of the nearest job file; `options` hold for both, and
     are those of `DiffRequest` (or a `request` made before), `Job` and `Where`. With a `base_revision` one reference is
     compared at two git revisions, without a `head_revision` with the working tree.
+
+    >>> import epochcast as ec
+    >>> change = ec.diff("resnet18", "resnet34", device="V100", batch=64)
+    >>> change.step_seconds.mid > 1
+    True
     """
     terms, options = requested(DiffRequest, request, options)
     base_revision, head_revision = terms.base_revision, terms.head_revision
@@ -399,18 +390,6 @@ def diff(
     return Diff(side(base), side(head), terms.limits)
 
 
-def fit(
-    measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None, allow_code: bool = False
-) -> "FittedDevice":
-    """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
-
-    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not."""
-    from epochcast.measure.fit.local_fit import fit_files
-
-    today = datetime.now(UTC).date().isoformat()
-    return fit_files(measurements, date=today, progress=progress, allow_code=allow_code)
-
-
 def inspect(
     model: object,
     *,
@@ -419,7 +398,12 @@ def inspect(
     count_bias: bool = True,
     **options: Any,
 ) -> Inspection:
-    """What a model (or that of a `Job`) is made of, layer by layer; `inputs` and `step` as for a forecast."""
+    """What a model (or that of a `Job`) is made of, layer by layer; `inputs` and `step` as for a forecast.
+
+    >>> import epochcast as ec
+    >>> ec.inspect("resnet50").parameters
+    25557032
+    """
     model = as_workload(model, options)
     for name in options:
         raise UnknownOption(name, {*signature(inspect).parameters, *WORKLOAD_NAMES})

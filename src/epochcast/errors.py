@@ -11,7 +11,15 @@ MOST_MESSAGE = 1000
 
 
 class EpochcastError(Exception):
-    """Something about the request is wrong; the command line prints it as one line, exit code 2."""
+    """Something about the request is wrong; the command line prints it as one line, exit code 2.
+
+    >>> import epochcast as ec
+    >>> try:
+    ...     ec.place("no such GPU")
+    ... except ec.EpochcastError as error:
+    ...     print(type(error).__name__, error.exit_code)
+    UnknownDevice 2
+    """
 
     exit_code = 2
 
@@ -46,7 +54,15 @@ _LONGEST_NAME = 200
 
 
 class UnknownName(EpochcastError):
-    """A name that is in no catalogue; the message offers the near ones, or all when there are few."""
+    """A name that is in no catalogue; the message offers the near ones, or all when there are few.
+
+    >>> import epochcast as ec
+    >>> try:
+    ...     ec.place("V10")
+    ... except ec.UnknownName as error:
+    ...     print(error.what, error.name)
+    device V10
+    """
 
     def __init__(self, what: str, name: str, known_names: Iterable[str]) -> None:
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
@@ -100,14 +116,28 @@ def _offer(name: str, known_names: Iterable[str]) -> str:
 
 
 class UnknownOption(UnknownName, TypeError):
-    """A keyword, a key or a column that is none of the options."""
+    """A keyword, a key or a column that is none of the options.
+
+    >>> import epochcast as ec
+    >>> ec.forecast("resnet50", device="V100", batch=64, epoch=90)
+    Traceback (most recent call last):
+        ...
+    epochcast.errors.UnknownOption: no option called 'epoch'; near: ...
+    """
 
     def __init__(self, name: str, known_names: Iterable[str]) -> None:
         super().__init__("option", name, known_names)
 
 
 class AmbiguousName(EpochcastError):
-    """A name that could be several things; the message lists them."""
+    """A name that could be several things; the message lists them.
+
+    >>> import epochcast as ec
+    >>> raise ec.AmbiguousName("device", "H100", ["H100-PCIE-80GB", "H100-SXM5-80GB"])
+    Traceback (most recent call last):
+        ...
+    epochcast.errors.AmbiguousName: device 'H100' could be: H100-PCIE-80GB, H100-SXM5-80GB; name one of them
+    """
 
     def __init__(self, what: str, name: str, candidates: Iterable[str]) -> None:
         those = sorted(candidates)
@@ -122,7 +152,15 @@ class AmbiguousName(EpochcastError):
 
 
 class BadInput(EpochcastError, ValueError):
-    """A value that makes no sense: a negative batch, a shape that does not fit, a broken file."""
+    """A value that makes no sense: a negative batch, a shape that does not fit, a broken file.
+
+    >>> import epochcast as ec
+    >>> try:
+    ...     ec.Job("resnet50", batch=0)
+    ... except ec.BadInput as error:
+    ...     print(error)
+    batch must be at least 1, got 0
+    """
 
 
 class MissingUnit(BadInput):
@@ -215,7 +253,12 @@ def install_command(extra: str) -> str:
 
 
 class MissingExtra(EpochcastError):
-    """An optional package is absent; the message says what to install."""
+    """An optional package is absent; the message says what to install.
+
+    >>> import epochcast as ec
+    >>> print(ec.MissingExtra("plot", "altair"))
+    this needs altair; in the checkout of epochcast type: pip install '.[plot]'
+    """
 
     def __init__(self, extra: str, package: str | None = None) -> None:
         needs = package or extra
@@ -223,12 +266,22 @@ class MissingExtra(EpochcastError):
 
 
 class DoesNotFit(EpochcastError):
-    """The job needs more memory than the device has."""
+    """The job needs more memory than the device has.
+
+    >>> import epochcast as ec
+    >>> ec.DoesNotFit.exit_code
+    4
+    """
 
     exit_code = 4
 
 
 class OverLimit(EpochcastError):
-    """Nothing stays within the deadline, the budget or the limit that was given."""
+    """Nothing stays within the deadline, the budget or the limit that was given.
+
+    >>> import epochcast as ec
+    >>> ec.OverLimit.exit_code
+    3
+    """
 
     exit_code = 3

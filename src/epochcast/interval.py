@@ -14,7 +14,13 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """low ≤ mid ≤ high, meant to hold the truth in `coverage` of cases."""
+    """low ≤ mid ≤ high, meant to hold the truth in `coverage` of cases.
+
+    >>> import epochcast as ec
+    >>> step_seconds = ec.Interval(0.09, 0.10, 0.12)
+    >>> step_seconds.scaled(1000).high, step_seconds.coverage
+    (120.0, 0.9)
+    """
 
     low: float
     mid: float

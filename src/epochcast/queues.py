@@ -338,6 +338,13 @@ def schedule_plan(
     `queue` is a file or what one says. `options` are those of a `ScheduleRequest`: `policy`, `at`, `preemption`,
     `every_seconds` (decide at least so often, besides at arrivals and ends), `error` (the spread σ of seconds that come
     without an interval, as exp(σz)), `draws` and `seed`.
+
+    >>> import epochcast as ec
+    >>> box = {"name": "box", "device": "V100", "gpus": 2, "in_house": True, "count": 1}
+    >>> jobs = [{"id": name, "deadline": "+6h", "run_seconds": {"V100": {"2": 600}}} for name in ("first", "second")]
+    >>> timetable = ec.schedule_plan({"nodes": 1, "node_types": [box], "jobs": jobs})
+    >>> [round(line.end.mid - line.start.mid) for line in timetable.lines]
+    [600, 600]
     """
     check_names(options, _REQUEST_OPTIONS)
     request = replace(request or ScheduleRequest(), **options)

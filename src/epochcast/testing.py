@@ -5,6 +5,11 @@
 
 A limit is compared with the middle of the forecast, or with its high end where `sure=True`: then 90 % of such jobs
 stay within it.
+
+>>> import epochcast as ec
+>>> answer = ec.testing.assert_forecast("resnet18", device="V100", batch=32, max_step_seconds=1)
+>>> answer.fits
+True
 """
 
 from collections.abc import Callable

@@ -58,6 +58,7 @@ _COLUMN_UNITS: dict[str, tuple[str, float]] = {
 
 # A text of more characters is no quantity, and a count of more digits is no count.
 _LONGEST, _MOST_DIGITS = 200, 18
+MOST_GPUS = 4096
 
 # From here on a value prints as one of the next larger unit: 999.5 ms would round to "1000 ms".
 _ALMOST_ONE = 0.9995
@@ -73,6 +74,18 @@ def parse_bytes(text: str) -> int:
     if not match or (match[2] not in _DECIMAL and match[2] not in _BINARY):
         raise BadInput(f"{text!r} is not a size in bytes; write it like '80 GiB' or '512 MB'")
     return round(_finite(float(match[1]) * {**_DECIMAL, **_BINARY}[match[2]], text))
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "500GB" as an option has them: a bare number is refused, as it may be bytes or gigabytes; 0 is 0.
+
+    >>> parse_size("500GB")
+    500000000000
+    """
+    plain = text.strip()
+    if re.fullmatch(_NUMBER, plain) and float(plain) != 0:
+        raise MissingUnit(plain, f"{plain}GB")
+    return parse_bytes(text)
 
 
 def parse_rate(text: str) -> float:
@@ -166,6 +179,19 @@ def parse_seconds_per_sample(text: str) -> float:
     return parse_seconds(time, unit="ms") / (int(samples) if slash else 1)
 
 
+def parse_dollars(text: str) -> float:
+    """Dollars of "$100", "1,200" or "2.5k".
+
+    >>> parse_dollars("$1,200"), parse_dollars("2.5k")
+    (1200.0, 2500.0)
+    """
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", text.casefold())
+    match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(k|m)?\s*(?:\$|usd|dollars)?\s*", plain)
+    if not match:
+        raise BadInput(f"{text!r} is not an amount of dollars; write it like $100 or 2.5k")
+    return _finite(float(match[1]) * {None: 1.0, "k": 1e3, "m": 1e6}[match[2]], text)
+
+
 def parse_dollars_per_hour(text: str) -> float:
     """Dollars per hour of "2.50", "$2.50" or "2.50/h"."""
     match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(?:\$)?\s*(?:/\s*h(?:our)?)?\s*", text.casefold())
@@ -198,12 +224,22 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple(int(piece) for piece in pieces)
 
 
-def parse_counts(text: str) -> tuple[int, ...]:
-    """Numbers of GPUs: 1,2,4,8."""
-    try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        raise BadInput(f"numbers of GPUs are written 1,2,4,8; got {text!r}") from None
+def parse_counts(text: str, what: str = "GPUs") -> tuple[int, ...]:
+    """Numbers of GPUs of "1,2,8" or of a range: "1-64" has every power of two in it, and both ends.
+
+    >>> parse_counts("1,3-16")
+    (1, 3, 4, 8, 16)
+    """
+    counts: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,7})\s*(?:(?:-|\.\.)\s*(\d{1,7}))?\s*", part)
+        if match is None:
+            raise BadInput(f"numbers of {what} are written 1,2,4,8 or 1-64; got {text!r}")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if not 1 <= low <= high <= MOST_GPUS:
+            raise BadInput(f"numbers of {what} go from 1 to {MOST_GPUS}, the smaller first; got {text!r}")
+        counts += [low, high, *(2**n for n in range(low.bit_length(), high.bit_length()) if low <= 2**n <= high)]
+    return tuple(dict.fromkeys(sorted(counts)))
 
 
 def parse_names(text: str) -> tuple[str, ...]:
@@ -289,6 +325,15 @@ def show_count(count: float, unit: str = "") -> str:
         if abs(count) >= scale * _ALMOST_ONE:
             return f"{_digits(count / scale)} {prefix}{unit}"
     return f"{_digits(count)} {unit}".rstrip()
+
+
+def show_gpus(device: str, gpus: int, nodes: int = 1) -> str:
+    """8 × A100 of one machine; 2 machines × 8 A100 of several."""
+    if nodes == 1:
+        return f"{gpus} × {device}"
+    if gpus % nodes:
+        return f"{gpus} × {device} on {nodes} machines"
+    return f"{nodes} machines × {gpus // nodes} {device}"
 
 
 def show_tokens(count: float) -> str:

@@ -1,1 +1,1 @@
-"""How far forecasts are from every public measurement we have; writes docs/accuracy.md."""
+"""How far forecasts are from every public measurement we have; writes docs/accuracy/accuracy.md."""

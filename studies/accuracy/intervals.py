@@ -2,7 +2,7 @@
 
     known device      the spreads are fitted to the other folds of families, or to the other sources
     unseen device     the spreads are fitted to the other chips
-    calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
+    calibrated        counted by `make model` on runs that were not given (`docs/accuracy/model-card.md`)
 
 Steps that wait for their launches are left out: the interval of the host comes on top (`predict.cost.hosts`). The score
 is the interval score of log(measured/predicted), less is better:

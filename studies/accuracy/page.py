@@ -1,4 +1,4 @@
-"""docs/accuracy.md and the table of the README, from figures to text."""
+"""docs/accuracy/accuracy.md and the table of the README, from figures to text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -40,21 +40,22 @@ LINKS = """## The rest
 
 | file | rows |
 |---|---|
-| [by_source.csv](accuracy/by_source.csv) | every source and question, worst first, with predicted ÷ measured |
-| [by_device.csv](accuracy/by_device.csv) | every GPU, by what is known of it |
-| [by_group.csv](accuracy/by_group.csv) | source, GPU, precision, mode and layout, by what was left out |
-| [rows.csv](accuracy/rows.csv) | rows forecast from nothing: predicted ÷ measured and both ends, or why refused |
-| [refused.csv](accuracy/refused.csv) | reasons of refusals, by source |
-| [older_targets.csv](accuracy/older_targets.csv) | targets for single operators, single layers and calibrated GPUs |
+| [by_source.csv](by_source.csv) | every source and question, worst first, with predicted ÷ measured |
+| [by_device.csv](by_device.csv) | every GPU, by what is known of it |
+| [by_group.csv](by_group.csv) | source, GPU, precision, mode and layout, by what was left out |
+| [rows.csv](rows.csv) | rows forecast from nothing: predicted ÷ measured and both ends, or why refused |
+| [refused.csv](refused.csv) | reasons of refusals, by source |
+| [older_targets.csv](older_targets.csv) | targets for single operators, single layers and calibrated GPUs |
 | `studies/accuracy/left_out.csv` | every step that was left out, without its measurement |
 
 [What is behind the large errors](known-errors.md).
 
 Other protocols: [other methods on the same steps](peers.md) · [many GPUs](scaling-accuracy.md) · [large
-models](large-models.md) · [memory](memory-accuracy.md) · [collectives](collectives-accuracy.md) ·
-[plans](plan-accuracy.md) · [comparisons](diff-accuracy.md) · [the report's networks](correction-factor.md) · [your own
-machine](this-machine.md) · [what the model was trained on](model-card.md). `python -m studies accuracy` writes this
-page from public measurements, which are not part of the project.
+models](../how-to/large-models.md) · [memory](memory-accuracy.md) · [collectives](collectives-accuracy.md) ·
+[plans](plan-accuracy.md) · [comparisons](diff-accuracy.md) · [the report's
+networks](../explanation/correction-factor.md) · [your own machine](../how-to/this-machine.md) · [what the model was
+trained on](model-card.md). `python -m studies accuracy` writes this page from public
+measurements, which are not part of the project.
 """
 
 
@@ -70,7 +71,7 @@ def compose(by_question: pl.DataFrame, by_source: pl.DataFrame, total: Row, all_
         [
             "# Accuracy\n",
             statement(by_question, by_source, total),
-            "![Predicted against measured seconds of a step, by class of GPU](pictures/accuracy.png)\n",
+            "![Predicted against measured seconds of a step, by class of GPU](../pictures/accuracy.png)\n",
             "## By what is asked\n",
             question_table(by_question),
             "## Targets\n",

@@ -1,4 +1,4 @@
-"""docs/accuracy.md, its picture and files, the README's table, and the gate: `python -m studies accuracy`.
+"""docs/accuracy/accuracy.md, its picture and files, the README's table, and the gate: `python -m studies accuracy`.
 
 Every figure is of forecasts by models that had not seen the rows (`scored_steps`). Returns 1 if the MAPE of a group is
 more than a point above the committed one in `scores.json`; `python -m studies.accuracy.run --accept` commits the new
@@ -38,8 +38,8 @@ from training.files import data_folder, say
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGE, PICTURE, FILES = DOCS / "accuracy.md", DOCS / "pictures" / "accuracy.png", DOCS / "accuracy"
-README, CARD = ROOT / "README.md", DOCS / "model-card.md"
+PAGE, PICTURE, FILES = DOCS / "accuracy" / "accuracy.md", DOCS / "pictures" / "accuracy.png", DOCS / "accuracy"
+README, CARD = ROOT / "README.md", DOCS / "accuracy" / "model-card.md"
 QUESTION_KEYS, SOURCE_KEYS = ("question", "gpu"), ("source", "question", "left_out")
 DEVICE_KEYS = ("device", "gpu", "left_out")
 

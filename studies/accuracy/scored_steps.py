@@ -32,8 +32,9 @@ from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import MeasuredRun, read_runs
 from epochcast.measure.tables.table_files import with_known_columns
 from epochcast.predict.cost.launch import launch_interval
-from epochcast.predict.cost.spreads import evidence
+from epochcast.predict.cost.spreads import RECURRENT, evidence
 from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.framework import setting_of
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.step_margins import (
     ADAPTERS,
@@ -162,7 +163,7 @@ def _of_split(
             "batch": [int(batch) for batch in table.batch.tolist()],
             "question": [asked_in(mode, questions.get((source, model), OTHER)) for source, model, mode in names],
             "gpu": gpu,
-            "group": _groups(table, questions),
+            "group": _groups(table, questions, is_known=gpu == KNOWN),
             "left_out": split,
             **dict(zip(SECONDS, (1.0, ratio * low, ratio, ratio * high), strict=True)),
             "is_forecast": True,
@@ -172,15 +173,16 @@ def _of_split(
     return frame.filter(mask & np.isfinite(ratio))
 
 
-def _groups(table: LeftOutTable, questions: Mapping[tuple[str, str], str]) -> list[str | None]:
+def _groups(table: LeftOutTable, questions: Mapping[tuple[str, str], str], *, is_known: bool) -> list[str | None]:
     """The group of every step (`predict.forecast.step_margins`); None of a forward pass."""
     groups: list[str | None] = []
     steps = zip(table.source.tolist(), table.model.tolist(), table.device.tolist(), table.kind.tolist(), strict=True)
     for source, model, device, kind in steps:
         _, work, mode = kind.split("-")
-        work = PRODUCTS if work == "products" else CONVOLUTIONS
+        work = PRODUCTS if work in (PRODUCTS, RECURRENT) else CONVOLUTIONS
         work = ADAPTERS if questions.get((source, model)) == FINE_TUNING else work
-        groups.append(group_name(find_device(device).vendor, work, 1, 1) if mode == "training" else None)
+        name = group_name(find_device(device).vendor, work, 1, 1, is_known=is_known)
+        groups.append(name if mode == "training" else None)
     return groups
 
 
@@ -268,7 +270,7 @@ def _answered(
             yield {**labels, **_refused(str(error))}
             continue
         gpu = KNOWLEDGE[evidence(forecast.details.trace.columns, run.device, run.setting)]
-        group = step_group(forecast.details.trace, run_placement(run))
+        group = step_group(forecast.details.trace, run_placement(run), setting_of(run.job, run.device))
         # The margin is fitted to these rows.
         step, measured = without_margin(forecast.step_seconds, step_margin(group)), run.step_seconds
         seconds = dict(zip(SECONDS, (1.0, *(s / measured for s in (step.low, step.mid, step.high))), strict=True))

@@ -1,6 +1,6 @@
 """Collectives alone against what was measured: NVLink 2 to 5, PCI Express without peer access, Infinity Fabric.
 
-    python -m studies collectives            writes docs/collectives-accuracy.md and studies/collectives/result.csv
+    python -m studies collectives            writes docs/accuracy/collectives-accuracy.md and result.csv
 
 The shipped constants were fitted on these rows. Therefore they are refitted without each system, and without each
 link, and scored on what was left out; beside it stands a ring at nominal rates. Fails where a refit on all rows is
@@ -29,7 +29,7 @@ from studies.collectives.law import seconds, table
 from studies.collectives.rows import BANDS, COLLECTIVES, Measured, across_boxes, measured, size_ratios
 from studies.figures_csv import figures_csv
 
-PAGE = Path(__file__).parents[2] / "docs" / "collectives-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "collectives-accuracy.md"
 RESULT = Path(__file__).with_name("result.csv")
 SLACK = 1.1
 FORECASTS: dict[str, Callable[[float, Group], float]] = {
@@ -210,7 +210,7 @@ def page(
     pairs: Sequence[Scored],
     boxes: Sequence[tuple[str, int, int, float, float]],
 ) -> str:
-    """docs/collectives-accuracy.md."""
+    """docs/accuracy/collectives-accuracy.md."""
     lines = ["# Collectives, measured", "", *INTRODUCTION.splitlines(), "", *_summary(scored), ""]
     lines += ["## By link and collective", "", *BY_LINK.splitlines(), "", *_by_link(scored)]
     lines += ["", "## By size and ranks", "", *_by_size(scored), "", "## By system", "", *BY_SYSTEM.splitlines(), ""]

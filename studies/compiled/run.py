@@ -1,7 +1,8 @@
 """Compiled steps, hosts and hooks against measurements: `python -m studies compiled` (needs EPOCHCAST_DATA).
 
 Every row is forecast twice: as if nothing were known of its compiler, host or hooks, and with them. Writes `result.csv`
-beside this file and the table of `docs/compile.md`. Returns 1 if knowing more makes a set worse that it should help.
+beside this file and the table of `docs/explanation/compile.md`. Returns 1 if knowing more makes a set worse that it
+should help.
 """
 
 import sys
@@ -26,7 +27,7 @@ from studies.figures_csv import figures_csv
 from training.files import data_folder
 
 RESULT = Path(__file__).with_name("result.csv")
-PAGE = Path(__file__).parents[2] / "docs" / "compile.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "compile.md"
 BEGIN, END = "<!-- figures: written by `python -m studies compiled` -->", "<!-- end of figures -->"
 COLUMNS = ("what", "rows", "mape_before", "mape", "median_before", "median", "bias_before", "bias", "coverage")
 # Networks of timm, the same for every version: the smallest hashes of their names.

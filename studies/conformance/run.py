@@ -1,6 +1,6 @@
 """How the counts agree: built by the zoo, captured from torchvision, read from ONNX, and torch's own counter on `meta`.
 
-    python -m studies.conformance.run        writes docs/conformance.md
+    python -m studies.conformance.run        writes docs/accuracy/conformance.md
 
 Flops are matrix work (convolution, matmul, attention), a multiply-add is two; bytes are of a whole training step.
 Fails where parameters differ, flops differ by more than 1 % or bytes by more than 10 %.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 NEEDS_DATA = False
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "conformance.md"
 ZOO_AND_TORCHVISION = (
     "alexnet", "vgg11", "vgg16", "vgg19", "googlenet", "inception_v3", "resnet18", "resnet34", "resnet50", "resnet101",
     "resnet152", "resnext50_32x4d", "wide_resnet50_2", "densenet121", "densenet169", "densenet201", "mobilenet_v2",
@@ -104,7 +104,7 @@ def against_torch() -> Iterator[tuple[str, float, float]]:
 
 
 def page(rows: list[dict[str, Any]], counter: list[tuple[str, float, float]]) -> str:
-    """docs/conformance.md"""
+    """docs/accuracy/conformance.md"""
     lines = [
         "# Conformance of the counts", "",
         "Written by `python -m studies.conformance.run`. Ratios are of the second to the first; a training step with",

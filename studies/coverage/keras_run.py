@@ -1,6 +1,6 @@
 """Reads every network of keras.applications and holds parameters and layer shapes against Keras' own.
 
-KERAS_BACKEND=torch python studies/coverage/keras_run.py        writes docs/coverage-keras.md
+KERAS_BACKEND=torch python studies/coverage/keras_run.py        writes docs/accuracy/coverage-keras.md
 """
 
 import gc
@@ -13,7 +13,7 @@ from typing import Any
 os.environ.setdefault("KERAS_BACKEND", "torch")
 # Networks that leave their input open unless told.
 OPTIONS: dict[str, Any] = {f"MobileNetV3{size}": {"input_shape": (224, 224, 3)} for size in ("Large", "Small")}
-DOCS = Path(__file__).parents[2] / "docs" / "coverage-keras.md"
+DOCS = Path(__file__).parents[2] / "docs" / "accuracy" / "coverage-keras.md"
 
 
 def networks() -> dict[str, Any]:

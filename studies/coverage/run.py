@@ -4,8 +4,8 @@ input size.
     python -m studies.coverage.run [--results FILE] [--families timm,torchvision] [--limit N]
 
 Each network is built without weights and captured on `meta` at two batch sizes, forward, loss and backward. Results
-are appended to FILE (one JSON object a line), so a broken run goes on where it stopped; docs/coverage.md is written
-from it.
+are appended to FILE (one JSON object a line), so a broken run goes on where it stopped; docs/accuracy/coverage.md is
+written from it.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "coverage.md"
+PAGE = ROOT / "docs" / "accuracy" / "coverage.md"
 CHUNK = 120
 SECONDS_PER_MODEL = 300
 BY_HAND = True  # hours: `python -m studies` runs it only when named
@@ -118,7 +118,7 @@ def read(results: Path) -> list[dict[str, Any]]:
 
 
 def page(rows: Sequence[dict[str, Any]], families: Sequence[str]) -> str:
-    """docs/coverage.md"""
+    """docs/accuracy/coverage.md"""
     return "\n".join(_page(rows, families)) + "\n"
 
 

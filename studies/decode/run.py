@@ -1,6 +1,6 @@
 """Throughput of decoding against published tables, with devices left out.
 
-    python -m studies decode                 writes docs/decode-accuracy.md and studies/decode/result.csv
+    python -m studies decode                 writes docs/accuracy/decode-accuracy.md and result.csv
 
 Every row is forecast with the kernels of its device left out, and with engines fitted to the other devices. Memory is
 that of Transformers. Fails where the error falls behind what was reached.
@@ -20,7 +20,7 @@ from studies.figures_csv import figures_csv
 from training.decode_rates import fitted_rates, left_out_ratios, memory_ratios
 from training.decode_rows import DecodeRow, decode_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "decode-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "decode-accuracy.md"
 RESULT = Path(__file__).with_name("result.csv")
 TARGET_ERROR, TARGET_HELD, TARGET_MEMORY = 0.20, (0.85, 0.95), 0.12
 LEAST_ROWS = 10

@@ -1,6 +1,6 @@
 """How much faster one GPU is than another: forecast against measured, by pair of devices.
 
-    python -m studies device_ratios      writes docs/device-ratios.md, docs/device-ratios.svg and result.csv beside this
+    python -m studies device_ratios      writes docs/accuracy/device-ratios.md, its picture and result.csv beside this
 
 Two rows of one source that differ in the GPU alone (network, format, batch, layout, mode, framework) have a measured
 ratio of their steps. What a source adds to every step (its input pipeline, its way of counting) cancels, so that the
@@ -24,7 +24,7 @@ from studies.figures_csv import figures_csv
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
-PAGE, PICTURE = DOCS / "device-ratios.md", DOCS / "device-ratios.svg"
+PAGE, PICTURE = DOCS / "accuracy" / "device-ratios.md", DOCS / "pictures" / "device-ratios.svg"
 # aws_gpu_benchmark is left out: its small images wait for launches, and each of its GPUs has a host of its own.
 TABLES = ("runs", "runs_more", "runs_2026")
 SOURCES = (
@@ -160,7 +160,7 @@ def page(ratios: Sequence[StepRatio], pairs: Sequence[PairFigures]) -> str:
         f"{len(ratios)} ratios, {len(shown)} pairs of GPU and format with at least {LEAST_ROWS} of them. The forecast "
         f"ratio is {errors.mean():.0%} off on average, {np.median(errors):.0%} in the median.",
         "",
-        "![Forecast against measured ratio](device-ratios.svg)",
+        "![Forecast against measured ratio](../pictures/device-ratios.svg)",
         "",
         "| slower | faster | format | rows | measured | forecast | forecast ÷ measured | mean error |",
         "|---|---|---|---|---|---|---|---|",

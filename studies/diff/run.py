@@ -1,6 +1,6 @@
 """How right a paired comparison is: its sign, its size, and whether its interval holds the measured change.
 
-python -m studies diff            scores, `result.csv` and docs/diff-accuracy.md
+python -m studies diff            scores, `result.csv` and docs/accuracy/diff-accuracy.md
 python -m studies.diff.run --fit  also writes the widths into src/epochcast/decide/diff/paired.toml
 """
 
@@ -19,7 +19,7 @@ from studies.diff.pairs import Array, Pairs, measured_pairs
 from studies.figures_csv import figures_csv
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "diff-accuracy.md"
+PAGE = HERE.parents[1] / "docs" / "accuracy" / "diff-accuracy.md"
 WIDTHS = HERE.parents[1] / "src" / "epochcast" / "decide" / "diff" / "paired.toml"
 REAL_CHANGE = 0.05
 """Smaller measured changes are not scored by their sign."""
@@ -143,7 +143,7 @@ def other_counts(pairs: Pairs) -> dict[str, float]:
 
 
 def page(pairs: Pairs, all_figures: list[Figure]) -> str:
-    """docs/diff-accuracy.md, failures first."""
+    """docs/accuracy/diff-accuracy.md, failures first."""
     main = all_figures[0]
     widths = fitted_widths(pairs)
     names = ", ".join(f"{name} ({count})" for name, count in wrong_signs(pairs))
@@ -250,8 +250,8 @@ Networks with `rpn` in their name (transformers whose norms stand behind their b
 their twins of nearly the same work; the forecast knows no reason for it."""
 
 BY_CUT = """\
-Family never seen. Unlikeness is *u* of [the interval](diff.md#how-sure-a-change-is): 0 is the same step, √2 nothing
-in common. A change in a pull request is mostly below 0.4."""
+Family never seen. Unlikeness is *u* of [the interval](../how-to/diff.md#how-sure-a-change-is): 0 is the same step, √2
+nothing in common. A change in a pull request is mostly below 0.4."""
 
 WIDTH = """\
 log(head ÷ base) is within ±c·√u in nine of ten pairs with c = {known} (family never seen) and {unseen} (GPU never

@@ -11,7 +11,7 @@ from studies.history.parts import Partial, parts_section
 from studies.history.rows import DEVELOPED_ON, LEAST_ROWS, MOST_ROWS
 from studies.history.talk import AXES, GOALS, Cell, talk_section
 
-PAGE = Path(__file__).parents[2] / "docs" / "history-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "history-accuracy.md"
 MEDIANS = {threshold.partition(">")[0] + ">": GOALS[name] for name, (threshold, _) in AXES.items()}
 """The median errors that are asked for beyond what was learned from."""
 LEAST_COVERAGE = 0.8
@@ -256,7 +256,7 @@ the rows that are tested.
   figures to expect.
 - **{family}**: most of all steps are of this source, so the net left out the family of each network instead.
 - **{others}**: no seconds of a kernel or a wire were fitted on these. That NVIDIA's recipes interleave their stages was
-  assumed after a look at the errors of dgxc_benchmarking ([large models](large-models.md)).
+  assumed after a look at the errors of dgxc_benchmarking ([large models](../how-to/large-models.md)).
 
 The form of the grey box (which corrections, how they are mixed, the priors) was chosen by trials on {looked}. Their
 figures are those of a design that has seen them: it was chosen by errors on the rows that are tested here, and two

@@ -10,7 +10,7 @@ Politecnico talk: larger batches, more GPUs, faster hardware, deeper networks; b
 Forecasts and results are kept in a folder while they are found (EPOCHCAST_HISTORY_STUDY, or a temporary one). What was
 found is written beside this file: `result.csv`, a line per source, split and model; `sources.csv`, what was used of
 each source; `talk.csv`, the tables of the talk (`talk.py`); `curve.csv`, errors by the number of past jobs
-(`curves.py`); `partial.csv`, jobs from a part of them (`parts.py`). The page is `docs/history-accuracy.md`.
+(`curves.py`); `partial.csv`, jobs from a part of them (`parts.py`). The page is `docs/accuracy/history-accuracy.md`.
 """
 
 import argparse

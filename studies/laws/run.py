@@ -5,7 +5,7 @@
 
 It goes network by network and keeps what it found of each in the scratch folder (`kept`), so that it can be stopped and
 goes on where it was, as long as nothing of the code has changed. The tests hold the same laws over a few hundred jobs
-(tests/studies/test_laws.py). The page is docs/laws.md; it says over how many the laws were checked.
+(tests/studies/test_laws.py). The page is docs/accuracy/laws.md; it says over how many the laws were checked.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from studies.laws.kept import Kept
 NEEDS_DATA = False
 SEEDS, COUNT, MEMORY_COUNT = (12, 8101, 90210), 400, 60
 SHOWN = 20
-PAGE = Path(__file__).parents[2] / "docs" / "laws.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "laws.md"
 
 MEANING = {
     "peak": "no product, and no step, above the peak of the format it runs in, but where Winograd's method explains it",
@@ -82,7 +82,7 @@ def checked(everything: Sequence[Part], kept: Kept) -> Mapping[tuple[str, str], 
 
 
 def page(everything: Sequence[Part], found: Mapping[tuple[str, str], list[str]]) -> str:
-    """docs/laws.md"""
+    """docs/accuracy/laws.md"""
     return "\n".join([*_table(everything, found), *_broken(everything, found), HOW])
 
 

@@ -1,6 +1,6 @@
 """The loader's queue against a real torch DataLoader: sleeping samples, and JPEG decoding on the cores that are idle.
 
-    python -m studies loader        writes docs/loader.md; about three minutes
+    python -m studies loader        writes docs/explanation/loader.md; about three minutes
 
 Each case is measured several times with the loader's speed and the idle cores measured right before; medians count.
 Beside ours: the thesis' max(t_g, t_d/W), and for decoding the same queue on all cores of the machine.
@@ -24,7 +24,7 @@ from epochcast.predict.forecast.loader_queue import Feed, Service, WorkerHost
 
 NEEDS_DATA = False
 BY_HAND = True
-PAGE = Path(__file__).parents[2] / "docs" / "loader.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "loader.md"
 REPEATS = 2
 SLEEP_TARGET, DECODE_TARGET = 0.08, 0.15
 BEGIN, END = "<!-- measured: written by python -m studies loader -->\n", "<!-- end of measured -->"
@@ -170,7 +170,7 @@ def report(row: Row) -> None:
 
 
 def write(rows: list[Row], quiet: float) -> None:
-    """The measured part of docs/loader.md, worst first."""
+    """The measured part of docs/explanation/loader.md, worst first."""
     lines = ["", f"{quiet:.2f} of {usable_cpus()} processors were idle at the start.", "", HEADINGS, "|---" * 9 + "|"]
     for row in sorted(rows, key=lambda r: -abs(r.error(r.ours_seconds))):
         case = row.case

@@ -32,8 +32,8 @@ def page(results: Results, figures: Mapping[str, tuple[float, str]]) -> str:
     lines = [
         "# Memory against measurements",
         "",
-        "Written by `python -m studies memory`. How the forecast is made: [Peak memory](memory.md). The spreads behind",
-        "intervals and probabilities are fitted by `python -m training.memory_spreads`, whose file",
+        "Written by `python -m studies memory`. How the forecast is made: [Peak memory](../explanation/memory.md). The",
+        "spreads behind intervals and probabilities are fitted by `python -m training.memory_spreads`, whose file",
         "(`predict/memory/memory_spreads.toml`) has the share inside of each source with that source left out.",
         "",
         "| figure | now | target |",

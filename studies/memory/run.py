@@ -1,6 +1,7 @@
 """Peak memory and largest batches against measurements: `python -m studies memory` (needs EPOCHCAST_DATA).
 
-Writes docs/memory-accuracy.md. Returns 1 if a figure we claim is missed; the targets beside the figures are not claims.
+Writes docs/accuracy/memory-accuracy.md. Returns 1 if a figure we claim is missed; the targets beside the figures are
+not claims.
 """
 
 import sys
@@ -19,7 +20,7 @@ from studies.memory.table_rows import ScoredRow, megatron_lines, scored_rows, sc
 from studies.memory.truth import CHECKED_OPTIMIZERS, PROFILED, TRACKED, Check, profiled, tracked
 from training.files import data_folder
 
-PAGE = Path(__file__).parents[2] / "docs" / "memory-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "memory-accuracy.md"
 TIMM_ROWS = 60
 """Rows of memory_timm_intervals that are captured, drawn at random; only rows with both ends of their bracket count."""
 MOST_ROWS = 24

@@ -45,6 +45,11 @@ class ScoredRow:
     ran_out: bool
     is_clear: bool
 
+    @property
+    def has_peak(self) -> bool:
+        """Whether its peak was measured."""
+        return not np.isnan(self.measured_bytes)
+
 
 def scored_rows(most: int, tables: Iterable[str] = TABLES) -> list[ScoredRow]:
     """Up to so many rows of a source."""
@@ -75,8 +80,8 @@ def _of_table(table: str, most: int) -> Iterator[ScoredRow]:
 
 
 def scores_of(rows: Sequence[ScoredRow]) -> MemoryScores:
-    """Of rows that ran."""
-    ran = [row for row in rows if not row.ran_out]
+    """Of rows with a peak: those that ran, unless all that is known is what they fitted in."""
+    ran = [row for row in rows if row.has_peak]
     columns = ("measured_bytes", "low_bytes", "mid_bytes", "high_bytes")
     return memory_scores(*(np.array([getattr(row, name) for row in ran]) for name in columns))
 
@@ -115,7 +120,7 @@ def megatron_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|"
     groups: dict[tuple[str, str], list[ScoredRow]] = {}
     for row in rows:
-        if not row.ran_out and not np.isnan(row.megatron_bytes):
+        if row.has_peak and not np.isnan(row.megatron_bytes):
             groups.setdefault((row.source, row.number), []).append(row)
     for key in sorted(groups):
         measured = np.array([row.measured_bytes for row in groups[key]])
@@ -143,7 +148,7 @@ def peak_lines(rows: Sequence[ScoredRow]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|---|"
     groups: dict[tuple[str, str, str], list[ScoredRow]] = {}
     for row in rows:
-        if not row.ran_out:
+        if row.has_peak:
             groups.setdefault((row.source, row.task, row.number), []).append(row)
     scored = {key: scores_of(group) for key, group in groups.items() if len(group) >= LEAST_ROWS}
     for key in sorted(scored, key=lambda key: -(scored[key].median_ape or 0)):

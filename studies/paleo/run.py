@@ -35,7 +35,7 @@ from studies.paleo.estimates import (
 from studies.paleo.trick import MEASURED_HOURS, trick_hours
 
 RESULT = Path(__file__).with_name("result.csv")
-PAGE = Path(__file__).parents[2] / "docs" / "one-weird-trick.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "one-weird-trick.md"
 TOLERANCE = 0.05
 NEEDS_DATA = False
 
@@ -144,7 +144,7 @@ def _show(value: float | None) -> str:
 
 
 def page(all_figures: tuple[Figure, ...]) -> str:
-    """docs/one-weird-trick.md: AlexNet on 1 to 8 K20s."""
+    """docs/explanation/one-weird-trick.md: AlexNet on 1 to 8 K20s."""
     by_name = {figure.what: figure for figure in all_figures}
     lines = []
     for gpus, measured in MEASURED_HOURS.items():
@@ -175,7 +175,7 @@ ROWS
 
 In brackets: against the measurement (ours, PALEO as published), or against the published estimate (recomputed).
 
-*Ours* is the strategy `hybrid` of [`epochcast forecast`](scaling.md): an event simulation of the rounds, with the hours of
+*Ours* is the strategy `hybrid` of [`epochcast forecast`](../how-to/scaling.md): an event simulation of the rounds, with the hours of
 one GPU taken as known, so that only what more GPUs add is judged. *Recomputed* is PALEO's own arithmetic from PALEO's own
 assumptions (`studies/paleo`).
 

@@ -1,4 +1,4 @@
-"""Other methods on the very steps of `studies/accuracy/left_out.csv`: `python -m studies peers` writes docs/peers.md.
+"""Other methods on the steps of `studies/accuracy/left_out.csv`; `python -m studies peers` writes accuracy/peers.md.
 
 Captures every network of the training data, unless the training left its captures in the scratch folder.
 """
@@ -17,7 +17,7 @@ from studies.peers.whole_networks import PEERS, UNFITTED, peer_ratios
 from training.files import data_folder
 from training.material import measured_steps
 
-PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "peers.md"
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """How often a plan picks what measurements say is the fastest or the cheapest.
 
-    python -m studies plan                   writes docs/plan-accuracy.md and studies/plan/result.csv
+    python -m studies plan                   writes docs/accuracy/plan-accuracy.md and studies/plan/result.csv
 
 Every network that one source measured alike on several kinds or numbers of GPUs is a choice (`choices.py`). The shipped
 model picks by its forecast; some of these rows trained it, so the same is asked of models that had not seen the device,
@@ -35,7 +35,7 @@ from studies.plan.choices import (
 )
 from training.material import WEIGHTS
 
-PAGE = Path(__file__).parents[2] / "docs" / "plan-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "plan-accuracy.md"
 RESULT = Path(__file__).with_name("result.csv")
 LEAST_RIGHT, MOST_EXCESS = 0.85, 0.10
 """The targets: how often the best is picked, and how far above the best picks are on average."""
@@ -57,7 +57,8 @@ and in more where options nearer than 2 % count as equal. Most of their misses a
 source measured slower than an RTX 2080 Ti with one GPU, and faster with four, against its data sheet. Numbers of GPUs
 are chosen almost without fault, kinds of GPUs are what goes wrong: measure two rivals before you rent for long, as the
 answer of `epochcast plan` says. Where a device was never measured, picks are right in little more than half of all
-cases: that is why its interval is wide, and why limits count the high end."""
+cases: that is why its interval is wide, and
+why `--sure 90%` counts its high end."""
 GOALS = ("fastest", "cheapest")
 # Other numbers of a forecast that a plan could go by, instead of its middle.
 WAYS: dict[str, Callable[[Interval], float]] = {
@@ -250,7 +251,7 @@ def _shared(found: Sequence[Choice]) -> list[str]:
     other, pairs_other = correlation(found, same_device=False)
     return [
         "ρ = 1 − Var(difference of errors)/(2·Var(error)), errors as ln(forecast/measured), over the choices above. It",
-        "is in what a calibration would save ([plan](plan.md#what-it-would-take-to-be-sure)).",
+        "is in what a calibration would save ([plan](../how-to/plan.md#what-it-would-take-to-be-sure)).",
         "",
         "| two options | choices | ρ |",
         "|---|---:|---:|",

@@ -1,6 +1,6 @@
 """Steps of GRPO, PPO and DAPO against published ones, with sources left out.
 
-    python -m studies post_training          writes docs/post-training-accuracy.md, its picture and result.csv
+    python -m studies post_training          writes docs/accuracy/post-training-accuracy.md and result.csv
 
 Each row is forecast with the factors of other sources, and its interval comes from the errors of other sources. Fails
 where the error falls behind what was reached.
@@ -24,7 +24,7 @@ from studies.figures_csv import figures_csv
 from training.rl_constants import RawStep, left_out_steps, raw_steps, spread_of, sync_rates
 from training.rl_rows import rl_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "post-training-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "post-training-accuracy.md"
 PICTURE = PAGE.with_name("post-training-parts.svg")
 RESULT = Path(__file__).with_name("result.csv")
 TARGET_MEAN, TARGET_MEDIAN, TARGET_SHARE = 0.30, 0.25, 0.10

@@ -42,7 +42,7 @@ from studies.prototype.paces import TRAIN, TYPES, WIDTHS, Pace, calibrated, goes
 NEEDS_DATA = False
 BY_HAND = True
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "schedule-run.md"
+PAGE = ROOT / "docs" / "how-to" / "schedule-run.md"
 RESULT, SLOTS = Path(__file__).with_name("result.csv"), Path(__file__).with_name("slots.csv")
 BEGIN, END = "<!-- prototype: written by python -m studies prototype -->\n", "<!-- end of prototype -->"
 

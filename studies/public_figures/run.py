@@ -4,8 +4,8 @@ Each row is a figure that its authors publish for a training anybody can name, w
 leave open is assumed and said in `assumed`. Nothing is fitted to them. Rows of NVIDIA's examples are no surprise:
 others from the same tables are among the measurements that the shipped cost model was trained on.
 
-Writes the table of docs/language-data.md. Returns 1 where more than MOST_OUTSIDE figures are outside our interval; the
-two that are known are explained there.
+Writes the table of docs/how-to/language-data.md. Returns 1 where more than MOST_OUTSIDE figures are outside our
+interval; the two that are known are explained there.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Any
 
 import epochcast as ec
 
-PAGE = Path(__file__).parents[2] / "docs" / "language-data.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "language-data.md"
 BEGIN, END = "<!-- table of studies/public_figures -->", "<!-- end of the table -->"
 NEEDS_DATA = False
 MOST_OUTSIDE = 2

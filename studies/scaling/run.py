@@ -1,6 +1,6 @@
 """Forecasts on several GPUs against measured runs and all-reduces.
 
-    python -m studies scaling                writes docs/scaling-accuracy.md
+    python -m studies scaling                writes docs/accuracy/scaling-accuracy.md
 
 The step of one GPU is taken as known, so that only scaling is judged; then nothing is (`nothing.py`). Beside ours
 stand, on the same rows: perfect scaling (the step stays as it is), a ring without overlap (the step plus a ring
@@ -34,7 +34,7 @@ from studies.scaling.repeats import lines as repeat_lines
 from studies.scaling.repeats import repeat_errors
 from studies.scaling.rows import FITTED, Row, log_errors, scaling_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "scaling-accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "scaling-accuracy.md"
 EVERY = 8
 """Of the thousands of pollux rows every so many are asked."""
 LIMITS = {"nvidia_dle": 0.06, "tf_benchmarks_2017": 0.045, "pollux_osdi21": 0.085, "64 GPUs": 0.15}
@@ -191,7 +191,7 @@ def page(
     repeated: dict[str, list[float]],
     replicas: list[str],
 ) -> str:
-    """docs/scaling-accuracy.md."""
+    """docs/accuracy/scaling-accuracy.md."""
     names = " | ".join(name for name, _ in PEERS)
     lines = [
         "# Scaling, measured",
@@ -333,7 +333,7 @@ of them, which nothing explains."""
 
 REASONS_TEXT = """\
 Rows that cannot be asked, by kind, of all on several GPUs. The layouts of megatron_bridge (tensor, pipeline, context
-and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](large-models.md)
+and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](../how-to/large-models.md)
 has them all."""
 
 LEFT_OUT_TEXT = """\

@@ -1,6 +1,6 @@
 """The whole loop on the machine it is run on: measure, fit, forecast, train for real, compare.
 
-    python -m studies this_machine        writes docs/this-machine.md and result.csv; ten to fifteen minutes
+    python -m studies this_machine        writes docs/how-to/this-machine.md and result.csv; ten to fifteen minutes
     python -m studies.this_machine.run --quick      the same in about four, on fewer cases, writing nothing
 
 Five minutes of `epochcast bench` (ops, a few networks, collectives) make a profile. Then networks that were not among
@@ -41,7 +41,7 @@ from studies.this_machine.measure import (
 
 NEEDS_DATA = False
 BY_HAND = True
-PAGE = Path(__file__).parents[2] / "docs" / "this-machine.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "this-machine.md"
 RESULT = Path(__file__).with_name("result.csv")
 BEGIN, END = "<!-- measured: written by python -m studies this_machine -->\n", "<!-- end of measured -->"
 REPORT_FACTOR = 1.5

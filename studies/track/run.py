@@ -1,6 +1,6 @@
 """When real runs end, told at 1 to 50 % of their time: ours against tqdm, means, medians and the log's own estimate.
 
-    python -m studies track        writes docs/track.md, docs/track-fan.svg and observe/runs/remaining_spread.toml;
+    python -m studies track        writes docs/how-to/track.md, its picture and observe/runs/remaining_spread.toml;
     some two minutes
 
 The logs are other people's, of many licences: they are read from a folder beside the data and never copied.
@@ -19,7 +19,7 @@ from studies.track.spread import Fitted, as_toml, fit, half, in_words
 from studies.track.table import behind, score, table
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "track.md"
+PAGE = ROOT / "docs" / "how-to" / "track.md"
 BEGIN, END = "<!-- measured: written by python -m studies track -->\n", "<!-- end of measured -->"
 # Where the worst are listed.
 WORST_AT = (10, 50)
@@ -45,7 +45,7 @@ def main() -> int:
     head, tail = page.split(BEGIN)[0], page.split(END)[1]
     text = _measured(found, fitted) + _beside(kept, spans)
     PAGE.write_text(head + BEGIN + text + END + tail, encoding="utf-8")
-    draw(found, ROOT / "docs" / "track-fan.svg")
+    draw(found, ROOT / "docs" / "pictures" / "track-fan.svg")
     print(table([case for case in found if case.restarts == 0]))
     return 1 if _failures(found) else 0
 
@@ -85,7 +85,7 @@ def _measured(found: Sequence[Case], fitted: Fitted) -> str:
             table(again),
             "### The interval\n",
             _coverage(whole, work, attempts, fitted),
-            "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
+            "![Told over true total, at 1 to 50 % of the run: the band narrows](../pictures/track-fan.svg)\n",
         ]
     )
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware.catalogue import find_link, links, load_links
+from epochcast.hardware.catalogue import find_device, find_link, links, load_links
 from epochcast.hardware.cluster import Group, Link
 
 NVLINK = Link(latency_seconds=1e-6, bandwidth_bytes_per_second=100e9)
@@ -76,6 +76,23 @@ def test_a_broken_link_names_file_and_row() -> None:
 def test_a_file_that_is_not_toml_is_named() -> None:
     with pytest.raises(BadInput, match=r"links.toml is not TOML: .*line 1"):
         load_links("= 3")
+
+
+def test_cards_without_peer_access_share_what_a_host_carries() -> None:
+    """2.05 GB/s for eight cards, 2.5 times that for two, on PCI Express 3 and 4 alike."""
+    for name in ("pcie3_geforce", "pcie4_geforce"):
+        link = find_link(name)
+        assert link.sustained_bytes_per_second == pytest.approx(2.05e9, rel=0.01)
+        assert link.among(2).sustained_bytes_per_second == pytest.approx(5.12e9, rel=0.01)
+        assert link.at_rate(0.5).sustained_bytes_per_second == pytest.approx(1.02e9, rel=0.01)
+    assert find_device("RTX 2080 Ti").interconnect == "pcie3_geforce"
+    assert find_device("RTX A6000").interconnect == "pcie4"
+
+
+def test_a_rate_depends_on_the_host_where_ranks_share_a_box() -> None:
+    link = find_link("pcie4_geforce")
+    assert Group(1, 4, link, ETHERNET).rate_factor == link.host_factor > 1
+    assert Group(4, 1, link, ETHERNET).rate_factor == Group(1, 4, NVLINK, ETHERNET).rate_factor == 1
 
 
 def test_one_box_uses_its_inner_link_only() -> None:

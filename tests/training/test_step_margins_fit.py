@@ -16,7 +16,7 @@ from epochcast.predict.forecast.step_margins import StepMargin, widened
 from studies.accuracy.margins import scored, without_margin, without_own_source
 from training.step_margins import GROUPS, LEAST_SOURCES, MOST_MARGIN, TOML, fitted_margins, toml
 
-PRODUCTS = "products, one GPU"
+PRODUCTS = "products, one GPU, GPU known"
 SOURCES, STEPS = 60, 30
 
 
@@ -72,11 +72,20 @@ def test_a_hopeless_group_is_not_widened_forever() -> None:
 
 
 def test_a_group_of_few_sources_takes_those_of_the_same_work() -> None:
-    several = "products, several nodes"
+    several = "products, several nodes, GPU known"
     few = drawn(0.6, group=several, sources=LEAST_SOURCES - 1)
     margins = fitted_margins(scored(pl.concat([drawn(0.2), few])))
     enough = fitted_margins(scored(pl.concat([drawn(0.2), drawn(0.6, group=several, sources=LEAST_SOURCES)])))
     assert max(margins[several]) < 0.3 < max(enough[several])
+
+
+def test_a_gpu_that_is_not_known_has_no_smaller_a_margin() -> None:
+    known = drawn(0.4)
+    other = PRODUCTS.replace("GPU known", "GPU not known")
+    margins = fitted_margins(scored(pl.concat([known, drawn(0.1, group=other)])))
+    assert margins[other] == margins[PRODUCTS]
+    alone = fitted_margins(scored(pl.concat([drawn(0.1), drawn(0.4, group=other)])))
+    assert min(alone[other]) > max(alone[PRODUCTS])
 
 
 def test_a_source_does_not_set_its_own_margin() -> None:

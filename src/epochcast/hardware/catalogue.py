@@ -218,6 +218,7 @@ def _link(row: rows.CatalogueRow) -> Link:
         crowding=row.number("crowding") if row.has("crowding") else 0.0,
         rank_fractions=_rank_fractions(row),
         sums_in_switch=row.flag("sums_in_switch", False),
+        host_factor=row.number("host_factor") if row.has("host_factor") else 1.0,
     )
 
 

@@ -87,6 +87,15 @@ class Group:
         return _across(self.outer, self.nodes, self.ranks)
 
     @property
+    def rate_factor(self) -> float:
+        """The factor, either way, within which the rate inside a box is on nine of ten hosts; 1 for a rank alone."""
+        return self.inner.host_factor if self.ranks_per_node > 1 else 1.0
+
+    def at_rate(self, factor: float) -> "Group":
+        """The group with ranks of a box joined at so many times the rate."""
+        return replace(self, inner=self.inner.at_rate(factor))
+
+    @property
     def used_links(self) -> tuple[Link, ...]:
         """The links that carry traffic: those of levels with several children; for a single rank its inner link."""
         return tuple(level.link for level in self.levels if level.fanout > 1) or (self.inner,)

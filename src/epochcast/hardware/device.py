@@ -25,7 +25,13 @@ DEVICE_KINDS = ("gpu", "cpu", "tpu", "other")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One accelerator (or one die of it, where software sees dies), or one host's processors."""
+    """One accelerator (or one die of it, where software sees dies), or one host's processors.
+
+    >>> import epochcast as ec
+    >>> device = ec.place("A100").device
+    >>> device.name, device.peak_flops_per_second["bf16"] / 1e12
+    ('A100-SXM4-40GB', 312.0)
+    """
 
     name: str
     vendor: str

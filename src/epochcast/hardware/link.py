@@ -8,7 +8,8 @@ sustained rate. `medium` says what kind of wire it is, which decides which of NC
 draws from a heavy-tailed distribution does. `rank_fractions` says what fewer ranks of a box get of the sustained rate:
 in a mesh without switches two GPUs are joined by some of their links only, and two cards under one root do not cross
 sockets.
-`sums_in_switch` is NVLink SHARP.
+`sums_in_switch` is NVLink SHARP. `host_factor` is the factor, either way, within which the rate is on nine of ten
+hosts: what goes through a host's memory depends on its sockets and switches, which nobody names.
 """
 
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ class Link:
     crowding: float = 0.0
     rank_fractions: tuple[tuple[int, float], ...] = ()
     sums_in_switch: bool = False
+    host_factor: float = 1.0
 
     def __post_init__(self) -> None:
         if not (isfinite(self.latency_seconds) and self.latency_seconds >= 0):
@@ -52,6 +54,8 @@ class Link:
             raise BadInput(f"crowding must be at least 0 and below 1, got {self.crowding}")
         if any(not (ranks > 0 and fraction > 0) for ranks, fraction in self.rank_fractions):
             raise BadInput(f"rank_fractions must be above 0, got {self.rank_fractions}")
+        if not (isfinite(self.host_factor) and self.host_factor >= 1):
+            raise BadInput(f"host_factor must be at least 1, got {self.host_factor}")
         if self.medium not in MEDIA:
             raise UnknownName("medium of a link", self.medium, MEDIA)
 
@@ -64,6 +68,10 @@ class Link:
         """The link as so many ranks of a box have it."""
         fraction = dict(self.rank_fractions).get(ranks, 1.0)
         return self if fraction == 1 else _slowed(self, fraction)
+
+    def at_rate(self, factor: float) -> "Link":
+        """The link at so many times its sustained rate, at most what the wire carries."""
+        return replace(self, sustained_fraction=min(1.0, self.sustained_fraction * factor))
 
     def seconds(self, size_bytes: float) -> float:
         """Time for one message: T(n) = α + n/B."""

@@ -2,11 +2,12 @@
 
     offers.csv          shipped: from SkyPilot's catalogue, with source and date (`price_list`)
     instances.toml      shipped: what that catalogue does not have
-    FOLDER/CLOUD.csv    imported by the user (`epochcast instances import`)
+    FOLDER/CLOUD.csv    imported by the user (`epochcast instances update`)
     FOLDER/own.toml     the user's own servers and prices
 
 FOLDER is `prices` in the user's data folder (EPOCHCAST_PRICES names another). Later files replace machines of the same
-cloud and name. Files are read again where they have changed.
+cloud and name; a list of a cloud also replaces other machines of that cloud with the same
+GPUs and number. Files are read again where they have changed.
 """
 
 import os
@@ -103,7 +104,12 @@ def _read(state: State) -> tuple[Instance, ...]:
     put(load_instances(rows.shipped(INSTANCES_FILE, __file__)).values())
     paths = [Path(name) for name, _, _ in state]
     for path in (each for each in paths if each.suffix == ".csv"):
-        put(read_price_list(read_text(path), str(path)))
+        listed = tuple(read_price_list(read_text(path), str(path)))
+        kinds = {(machine.cloud, machine.device, machine.gpus) for machine in listed}
+        for key, machine in tuple(machines.items()):
+            if (machine.cloud, machine.device, machine.gpus) in kinds:
+                del machines[key]
+        put(listed)
     for path in (each for each in paths if each.name == OWN_FILE):
         put(own_instances(path))
     return tuple(machines.values())

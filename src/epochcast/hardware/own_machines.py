@@ -140,7 +140,7 @@ def import_catalogues(files: Sequence[Path], *, cloud: str | None = None, read_o
     listings = []
     for file in files:
         day = read_on or datetime.fromtimestamp(_changed(file), UTC).date().isoformat()
-        _check_day(day)
+        check_day(day)
         listings += list(read_listings(read_text(file), str(file), cloud or _cloud(file), day))
     imported, skipped = machines(listings, f"{SOURCE}, imported")
     if not imported:
@@ -176,7 +176,8 @@ def _changed(file: Path) -> float:
         raise BadInput(f"{file}: {error.strerror or error}") from None
 
 
-def _check_day(day: str) -> None:
+def check_day(day: str) -> None:
+    """Refuse what is no day."""
     try:
         date.fromisoformat(day)
     except ValueError:

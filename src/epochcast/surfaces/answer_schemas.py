@@ -11,6 +11,7 @@ from typing import Any
 from epochcast import api
 from epochcast.base.record import Record
 from epochcast.base.record_schema import json_schema, object_schema, type_schema
+from epochcast.decide.afford.affordable import Affordable
 from epochcast.decide.plan.job_moves import Move
 from epochcast.describe.capture.model_comparison import ModelComparison
 from epochcast.describe.datasets import Dataset
@@ -18,6 +19,7 @@ from epochcast.errors import UnknownName
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
+from epochcast.hardware.price_update import PriceUpdate
 from epochcast.hardware.skypilot_catalogue import Skipped
 from epochcast.hardware.topology import Topology
 from epochcast.measure.bench.link_fit import LinkFit
@@ -26,7 +28,9 @@ from epochcast.measure.bench.memory_probe import ProbeAnswer
 from epochcast.measure.evaluate.evaluate import Evaluation
 from epochcast.measure.fit.calibrate import Calibration
 from epochcast.measure.fit.local_fit import FittedDevice
+from epochcast.measure.fit.shared_fit import SharedFit
 from epochcast.measure.neighbours.nearest_runs import Neighbour
+from epochcast.measure.shared.shared_run import SharedRun
 from epochcast.observe.check.speed_check import SpeedCheck
 from epochcast.observe.history.history_compare import HistoryComparison
 from epochcast.observe.history.history_verbs import HistoryPrediction
@@ -34,6 +38,7 @@ from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 from epochcast.observe.runs.standing import Standing
 from epochcast.observe.runs.tracked_log import TrackedLog
 from epochcast.observe.store.access_tokens import Token
+from epochcast.observe.store.run_bill import RunBill
 from epochcast.observe.store.store_rows import Attempt, RunRow
 from epochcast.observe.store.thinning import Thinned
 from epochcast.predict.forecast.forecast import MEMORY_KEYS, SETUP
@@ -169,12 +174,15 @@ _EVENT_DETAILS = {
     **dict.fromkeys(("machine_dollars", "tardiness_dollars", "dollars"), float),
 }
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
+_PRICED: Mapping[str, Any] = {"price_age_days": int}
+"""Where a price is of the catalogue."""
 _NEIGHBOURS = {"neighbours": list[Neighbour]}
 _WARNINGS = {"warnings": list[str]}
 _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
 _STEP_MEMORY = AnswerShape(keys={"would_fit": list[Remedy]}, parts={api.Forecast: MEMORY_KEYS})
 
 ANSWERS: Mapping[str, AnswerShape] = {
+    "afford": AnswerShape(Affordable),
     "advise": AnswerShape(
         api.Advice,
         optional={"probe": ProbeAnswer, "loader": Mapping[str, _Scalar]},
@@ -184,6 +192,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "bench loader": _bench(_LOADER_QUESTION),
     "bench models": _bench(_MODEL_QUESTION),
     "bench ops": _bench(_OP_QUESTION, _LAYER_QUESTION),
+    "bill": AnswerShape(RunBill),
     "calibrate": AnswerShape(Calibration, {"saved": str | None}),
     "check": AnswerShape(SpeedCheck, optional=_NEIGHBOURS),
     "datasets": AnswerShape(keys={"datasets": list[Dataset]}),
@@ -196,12 +205,15 @@ ANSWERS: Mapping[str, AnswerShape] = {
             "head": api.Forecast,
             "settings": Mapping[str, tuple[_Scalar, _Scalar]],
         },
+        _PRICED,
     ),
     "doctor": AnswerShape(DoctorReport),
     "evaluate": AnswerShape(Evaluation),
     "fit": AnswerShape(FittedDevice, {"written": list[str]}),
+    "fit --shared": AnswerShape(SharedFit, {"written": list[str]}),
     "forecast": AnswerShape(
-        api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
+        api.Forecast,
+        optional={"would_fit": list[Remedy], "explain": StepShares, **_PRICED, **_NEIGHBOURS, **_HANDED_OVER},
     ),
     "forecast generate": AnswerShape(api.Generation),
     "forecast grpo": AnswerShape(api.PostTraining),
@@ -230,6 +242,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
         }
     ),
     "instances remove": AnswerShape(keys={"file": str, "name": str}),
+    "instances update": AnswerShape(PriceUpdate),
     "jobs": AnswerShape(keys={"file": str, "jobs": list[CheckedJob]}),
     "jobs init": AnswerShape(keys={"file": str, "name": str}),
     "links": AnswerShape(keys={"links": list[Link]}),
@@ -246,7 +259,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
             "progress": Standing | None,
         },
     ),
-    "scaling": AnswerShape(api.Scaling, parts=_SETUP),
+    "scaling": AnswerShape(api.Scaling, optional=_PRICED, parts=_SETUP),
     "schedule cancel": AnswerShape(keys={"queue": str, "cancelled": list[CancelledJob], "is_worked_on": bool}),
     "schedule plan": AnswerShape(Timetable, {"exceeded": list[str], "files": list[str]}),
     "schedule policies": AnswerShape(keys={"policies": list[ListedPolicy]}),
@@ -257,6 +270,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     "serve token add": AnswerShape(keys={"name": str, "token": str}),
     "serve token end": AnswerShape(keys={"name": str, "ended": bool}),
     "serve token list": AnswerShape(keys={"tokens": list[Token]}),
+    "share": AnswerShape(keys={"shared": SharedRun, "file": str | None}),
     "store export": AnswerShape(keys={"file": str, "lines": int}),
     "store import": AnswerShape(keys={"file": str, "added": Mapping[str, int]}),
     "store migrate": AnswerShape(keys={"database": str, "before": str | None, "after": str}),

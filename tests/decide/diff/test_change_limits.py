@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,6 +34,43 @@ def test_memory_is_limited_by_its_size() -> None:
     (over,) = answer.exceeded
     assert over.is_sure
     assert over.sentence == "memory 2 GiB, more than the 1 GiB that are allowed"
+
+
+def test_a_limit_on_change_counts_in_both_directions() -> None:
+    faster = Diff(side(SLOWER), side(BASE), ChangeLimits(time_change=0.05))
+    assert [over.what for over in faster.exceeded] == ["time_change"]
+    assert faster.within(ChangeLimits(time_increase=0.05)).exceeded == ()
+    assert [over.what for over in diff(ChangeLimits(time_change=0.05)).exceeded] == ["time_change"]
+    assert diff(ChangeLimits(time_change=0.2)).exceeded == ()
+
+
+# by hand: 100 seconds at $3,600 per hour are $100, a tenth more is $10
+def test_an_increase_in_dollars_is_that_of_the_job() -> None:
+    priced: dict[str, Any] = {"total_seconds": Interval.exact(100.0), "dollars_per_hour": 3600.0}
+    base, head = side(BASE, **priced), side(SLOWER, **{**priced, "total_seconds": Interval.exact(110.0)})
+    (over,) = Diff(base, head, ChangeLimits(dollar_increase=5.0)).exceeded
+    assert over.what == "dollar_increase" and over.value == pytest.approx(10.0)
+    assert over.sentence.startswith("cost +$10.00, more than the $5.00 that are allowed")
+    assert Diff(base, head, ChangeLimits(dollar_increase=11.0)).exceeded == ()
+    with pytest.raises(BadInput, match="its cost is unknown"):
+        assert diff(ChangeLimits(dollar_increase=5.0)).exceeded
+
+
+def test_a_small_change_is_quiet_unless_a_limit_is_exceeded() -> None:
+    assert diff(ChangeLimits(quiet_below=0.2)).is_quiet
+    assert not diff(ChangeLimits(quiet_below=0.05)).is_quiet
+    assert not diff(ChangeLimits(quiet_below=0.2, time_increase=0.05)).is_quiet
+    assert not ChangeLimits(quiet_below=0.2)
+
+
+def test_a_change_that_only_adds_layers_is_not_faster() -> None:
+    """The forecasts say that the larger step is faster, as their errors may."""
+    base, larger = side(BASE), side({**BASE, "c": (1.0, "w")})
+    head = replace(larger, forecast=replace(larger.forecast, step_seconds=Interval(1.0, 1.9, 3.0)))
+    change = Diff(base, head).step_seconds
+    assert (change.low, change.mid) == (1.0, 1.0) and change.high > 1
+    back = Diff(head, base).step_seconds
+    assert (back.mid, back.high) == (1.0, 1.0) and back.low < 1
 
 
 def test_a_negative_limit_is_refused() -> None:

@@ -3,7 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.decide.plan.candidate import Candidate
-from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest
+from epochcast.decide.plan.choice import (
+    PlanLimits,
+    chosen,
+    frontier,
+    nearest,
+    nearest_by_money,
+    nearest_by_time,
+    objective_of,
+)
 from epochcast.decide.plan.offers import Offer
 from epochcast.errors import BadInput
 from epochcast.hardware.instance import Instance
@@ -59,15 +67,27 @@ def test_both_pick_the_cheapest_that_meets_both() -> None:
     assert chosen([SLOW, FAST, BAD], PlanLimits(9, 9)) is None
 
 
-def test_without_limits_nothing_is_chosen() -> None:
-    assert chosen([SLOW, FAST], PlanLimits()) is None
+def test_without_limits_the_knee_is_chosen() -> None:
+    middle = configuration(2, 2)
+    assert objective_of(PlanLimits()) == "knee"
+    assert chosen([SLOW, FAST, middle], PlanLimits()) == middle
     assert nearest([SLOW, FAST], PlanLimits()) is None
 
 
-def test_the_high_end_counts_and_may_lie_behind_the_frontier() -> None:
+def test_expected_values_count_unless_a_probability_is_asked_for() -> None:
     unsure, sure = configuration(8, 1, spread=2), configuration(9, 2, spread=1.1)
     assert frontier([unsure, sure]) == (unsure,)
-    assert chosen([unsure, sure], PlanLimits(deadline_seconds=10)) == sure
+    assert chosen([unsure, sure], PlanLimits(deadline_seconds=10)) == unsure
+    assert chosen([unsure, sure], PlanLimits(deadline_seconds=10, sure=0.95)) == sure
+    assert chosen([unsure, sure], PlanLimits(deadline_seconds=10, sure=0.6)) == unsure
+
+
+def test_the_nearest_miss_by_time_keeps_the_budget_and_the_one_by_money_the_deadline() -> None:
+    both = PlanLimits(deadline_seconds=0.5, budget_dollars=5)
+    assert nearest_by_time([SLOW, FAST, BAD], both) == SLOW
+    assert nearest_by_money([SLOW, FAST, BAD], PlanLimits(deadline_seconds=2, budget_dollars=5)) == FAST
+    assert nearest_by_time([SLOW, FAST], PlanLimits(deadline_seconds=0.5, budget_dollars=0.5)) == FAST
+    assert nearest_by_money([SLOW, FAST], PlanLimits(deadline_seconds=0.5)) is None
 
 
 def test_the_nearest_exceeds_its_limits_by_the_least_factor() -> None:
@@ -110,8 +130,18 @@ def test_a_later_deadline_never_chooses_a_dearer_one(found: list[Candidate], dea
 def test_what_is_chosen_meets_both_limits(found: list[Candidate], deadline: float, budget: float) -> None:
     picked = chosen(found, PlanLimits(deadline, budget))
     if picked is not None:
-        assert picked.total_seconds.high <= deadline
-        assert picked.dollars.high <= budget
+        assert picked.total_seconds.mid <= deadline
+        assert picked.dollars.mid <= budget
+    sure = chosen(found, PlanLimits(deadline, budget, sure=0.95))
+    if sure is not None:
+        assert sure.total_seconds.high <= deadline * (1 + 1e-9)
+        assert sure.dollars.high <= budget * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sure", [0.0, 0.3, 1.0, float("nan")])
+def test_a_probability_is_between_a_half_and_one(sure: float) -> None:
+    with pytest.raises(BadInput, match="a limit is met with a probability of 50%"):
+        PlanLimits(deadline_seconds=1.0, sure=sure)
 
 
 @pytest.mark.parametrize("limit", [0.0, -5.0, float("nan"), float("inf")])

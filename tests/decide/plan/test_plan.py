@@ -1,5 +1,6 @@
 """Whole plans of small networks."""
 
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,8 @@ from epochcast.hardware.machines import find_instance
 from epochcast.predict.forecast.strategies.strategy_table import STRATEGIES
 from epochcast.surfaces import charts
 
-JOB: dict[str, Any] = {"samples": 50_000, "epochs": 10, "devices": ["T4", "V100"], "clouds": ["aws"]}
+READY: dict[str, Any] = {"boot_seconds": 0.0, "image_seconds": 0.0, "data_seconds": 0.0}
+JOB: dict[str, Any] = {"samples": 50_000, "epochs": 10, "devices": ["T4", "V100"], "clouds": ["aws"], **READY}
 
 
 @cache
@@ -45,7 +47,9 @@ def as_forecast(candidate: Candidate, **options: Any) -> Any:
 
 def test_two_offers_by_hand() -> None:
     """One box of four T4s, and four boxes of one: it costs what the boxes cost for as long as it takes."""
-    answer = ec.plan("mnist_cnn", samples=60_000, epochs=5, batch=256, devices=["T4"], clouds=["azure"], gpus=(4,))
+    answer = ec.plan(
+        "mnist_cnn", samples=60_000, epochs=5, batch=256, devices=["T4"], clouds=["azure"], gpus=(4,), nodes=(1, 4)
+    )
     assert answer.considered == 2
     for found in answer.candidates:
         hourly = 4.352 if found.offer.nodes == 1 else 4 * 0.526
@@ -56,7 +60,13 @@ def test_two_offers_by_hand() -> None:
 
 def test_a_box_has_its_own_wires_whatever_else_was_asked_for() -> None:
     """Lambda's box of one H100 names NVLink, its box of four NVSwitch."""
-    asked: dict[str, Any] = {"samples": 50_000, "devices": ["H100-SXM5-80GB"], "clouds": ["lambda"], "batch": 256}
+    asked: dict[str, Any] = {
+        "samples": 50_000,
+        "nodes": (1,),
+        "devices": ["H100-SXM5-80GB"],
+        "clouds": ["lambda"],
+        "batch": 256,
+    }
     alone, beside = (
         [each for each in ec.plan("resnet18", gpus=gpus, **asked).candidates if each.offer.instance.gpus == 4]
         for gpus in ((4,), (1, 4))
@@ -122,8 +132,8 @@ def test_a_batch_that_does_not_divide_is_counted() -> None:
 def test_a_job_that_fits_nowhere_has_no_frontier() -> None:
     answer = ec.plan(find_model("vgg16"), samples=10**6, batch=4096, gpus=(1,), devices=["T4"], budget_dollars=5)
     assert (answer.fits, answer.frontier, answer.chosen) == (False, (), None)
-    assert answer.sentence == "nothing runs this job: does not fit in memory"
-    with pytest.raises(BadInput, match="nothing to draw: nothing runs this job"):
+    assert answer.sentence == "Nothing runs this job: does not fit in memory."
+    with pytest.raises(BadInput, match="nothing to draw: Nothing runs this job"):
         charts.plan(answer)
 
 
@@ -139,9 +149,76 @@ def test_raising_limits_buys_more() -> None:
 def test_the_nearest_miss_is_named() -> None:
     answer = planned(batch=256, deadline_seconds=1.0)
     assert not answer.is_within_limits
-    assert answer.sentence.startswith("no offer whose high end (90 % interval) is within 1 s; the nearest: ")
-    fastest = min(answer.candidates, key=lambda candidate: candidate.total_seconds.high)
-    assert fastest.offer.name in answer.sentence
+    fastest = min(answer.candidates, key=lambda candidate: candidate.total_seconds.mid)
+    assert answer.nearest_by_time == fastest and answer.nearest_by_money is None
+    assert answer.sentence.startswith(f"No offer is within 1 s. Nearest by time: {fastest.offer.title}, ")
+    both = answer.within(deadline_seconds=1.0, budget_dollars=0.01)
+    assert both.nearest_by_money == min(answer.candidates, key=lambda candidate: candidate.dollars.mid)
+    assert "Nearest by money: " in both.sentence
+
+
+def test_one_machine_is_planned_unless_it_meets_no_limit() -> None:
+    alone = planned(batch=256)
+    assert {each.offer.nodes for each in alone.candidates} == {1}
+    fastest = min(each.total_seconds.mid for each in alone.candidates)
+    hurried = planned(batch=256, deadline_seconds=0.9 * fastest)
+    assert hurried.chosen is not None and hurried.chosen.offer.nodes > 1
+    assert {each.offer.nodes for each in planned(batch=256, nodes=(2,)).candidates} == {2}
+    assert planned(batch=256, gpus=(32,)).candidates  # no single machine has so many
+
+
+def test_start_up_is_counted_and_called_an_assumption() -> None:
+    asked = {name: value for name, value in JOB.items() if name not in READY}
+    ready, answer = planned(batch=256, gpus=(1,)), ec.plan(find_model("resnet18"), **asked, batch=256, gpus=(1,))
+    for mine, theirs in zip(answer.candidates, ready.candidates, strict=True):
+        assert mine.total_seconds.mid == pytest.approx(theirs.total_seconds.mid + 320)
+    assumed = answer.as_dict()["assumed"]
+    assert (assumed["boot_seconds"], assumed["image_seconds"], assumed["data_seconds"]) == (120, 200, 0)
+    assert any("no data transfer, as its size is unknown" in note for note in answer.warnings)
+    known = ec.plan("resnet18", dataset="cifar10", devices=["T4"], clouds=["aws"], batch=256, gpus=(1,))
+    assert known.terms.extras.data_seconds == 1  # 154 MB
+
+
+def test_offers_of_the_same_gpus_are_one_row() -> None:
+    answer = ec.plan("resnet18", samples=50_000, epochs=10, batch=256, gpus=(1, 8), devices=["H100", "A100"])
+    kinds = [(each.offer.instance.device, each.offer.gpus) for each in answer.shown]
+    assert len(kinds) == len(set(kinds)) < len(answer.unfolded)
+    assert answer.chosen in answer.shown
+    assert max(row["sellers"] for row in answer.as_dict()["rows"]) > 1
+    cheapest = min(answer.candidates, key=lambda each: each.dollars.mid)
+    assert answer.unfolded[0] == cheapest
+
+
+def test_the_runner_up_lost_for_a_reason() -> None:
+    answer = planned(batch=256, deadline_seconds=3600.0 * 4)
+    assert answer.chosen is not None and answer.runners_up
+    for runner in answer.runners_up:
+        assert runner.candidate.offer.instance.device != answer.chosen.offer.instance.device or (
+            runner.candidate.offer.gpus != answer.chosen.offer.gpus
+        )
+        is_within = answer.limits.excess(runner.candidate) <= 1
+        assert ("but only" in runner.why) is not is_within
+        assert is_within or runner.candidate.dollars.mid < answer.chosen.dollars.mid
+
+
+def test_spot_is_offered_with_its_expected_restarts() -> None:
+    answer = planned(batch=256, budget_dollars=50.0, devices=("T4",))
+    assert answer.chosen is not None and answer.spare is not None and answer.spare.interruptions is not None
+    assert answer.spare.dollars.mid < answer.chosen.dollars.mid
+    hours = answer.spare.total_seconds.mid / 3600
+    assert answer.spare.interruptions == pytest.approx(0.1 * hours, rel=0.05)
+    assert "expected restarts (assuming 0.1 interruptions per hour" in (answer.spot_sentence or "")
+    assert planned(batch=256, spot=0.1, budget_dollars=50.0, devices=("T4",)).spare is None
+
+
+def test_old_prices_are_left_out_on_request() -> None:
+    today = date(2026, 8, 30)
+    asked: dict[str, Any] = {**JOB, "clouds": ["aws"], "gpus": (1,), "batch": 256, "today": today}
+    assert ec.plan("resnet18", **asked, max_age_seconds=30 * 86400.0).candidates
+    with pytest.raises(
+        BadInput, match="no price is at most 1 d 0 h old, the newest is 8 d 0 h: run `epochcast instances"
+    ):
+        ec.plan("resnet18", **asked, max_age_seconds=86400.0)
 
 
 def test_a_product_is_one_strategy_and_a_list_several() -> None:
@@ -150,7 +227,7 @@ def test_a_product_is_one_strategy_and_a_list_several() -> None:
 
 
 def test_the_answer_draws_itself() -> None:
-    assert "on the frontier" in planned(batch=256)._repr_html_()
+    assert "▸" in planned(batch=256)._repr_html_()
     assert "Plan(resnet18: " in repr(planned(batch=256))
 
 

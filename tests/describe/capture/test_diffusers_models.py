@@ -23,6 +23,11 @@ PARAMETERS = {
     "pixart-sigma": 0.61,
     "auraflow": 6.83,
     "dit-xl-2": 0.75,
+    "flux2-klein-4b": 3.88,
+    "longcat-image": 6.27,
+    "chroma1-hd": 8.9,
+    "qwen-image": 20.4,
+    "hunyuan-video": 12.8,
 }
 
 
@@ -70,6 +75,20 @@ def test_networks_of_videos_train(name: str) -> None:
     network = diffusion_models()[name]
     trace = find_model(f"diffusers:{network.class_name}(num_layers=1)", (network.latent[0], 2, 8, 8)).trace(Recipe(1))
     assert any(op.phase is Phase.BACKWARD for op in trace.ops)
+
+
+@pytest.mark.parametrize(
+    ("network", "latent"),
+    [
+        ("Flux2Transformer2DModel(num_layers=1,num_single_layers=1)", (128, 8, 8)),
+        ("LongCatImageTransformer2DModel(num_layers=1,num_single_layers=1)", (16, 8, 8)),
+        ("QwenImageTransformer2DModel(num_layers=1)", (16, 8, 8)),
+        ("HunyuanVideoTransformer3DModel(num_layers=1,num_single_layers=1)", (16, 2, 8, 8)),
+    ],
+)
+def test_networks_of_packed_latents_train_at_any_batch(network: str, latent: tuple[int, ...]) -> None:
+    one, three = (find_model(f"diffusers:{network}", latent).trace(Recipe(batch)) for batch in (1, 3))
+    assert three.flops["matrix"] == pytest.approx(3 * one.flops["matrix"], rel=0.01)
 
 
 def test_a_picture_in_pixels_is_its_latent() -> None:

@@ -17,7 +17,7 @@ from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
 
-DOCS = Path(__file__).parents[3] / "docs" / "spec.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "spec.md"
 
 
 def built(layers: list[dict[str, Any]], shape: list[int], **more: Any) -> Graph:

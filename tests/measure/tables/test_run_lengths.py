@@ -1,6 +1,6 @@
 import pytest
 
-from epochcast.measure.tables.run_lengths import length_distribution
+from epochcast.measure.tables.run_lengths import length_distribution, says_lengths
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,9 @@ from epochcast.measure.tables.run_lengths import length_distribution
 )
 def test_lengths_of_a_row(row: dict[str, object], lengths: str | None) -> None:
     assert length_distribution(row) == lengths
+
+
+def test_a_named_data_set_has_its_own_mean_and_longest_text() -> None:
+    assert length_distribution({"input_shape": "max 2048 (alpaca, padded to longest)"}) == "mean=120,max=1304,padded"
+    assert length_distribution({"input_shape": "max 512 (alpaca)"}) == "mean=120,max=512,padded"
+    assert says_lengths({"input_shape": "max 512 (alpaca)"})

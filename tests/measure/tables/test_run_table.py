@@ -509,3 +509,17 @@ def test_a_length_of_the_list_comes_before_a_maximum() -> None:
     for words in ("seq<=512", "seq512 (packed/unpadded)"):
         (run,), _ = read_runs([{**cells, "input_shape": words}])
         assert (run.input_shape, run.notes) == ((256,), ())
+
+
+TEXTS = {"model": "llama3_2_1b", "device": "H100", "batch_per_gpu": 1, "input_shape": "seq512", "step_seconds": 1.0}
+
+
+def test_bf16_of_torchtitan_is_autocast_over_weights_in_float32() -> None:
+    assert run(**TEXTS, precision="bf16", framework="torchtitan FSDP2").job.precision == "amp_bf16"
+    assert run(**TEXTS, precision="bf16", framework="transformers").job.precision == "bf16"
+
+
+def test_unsloth_brings_its_kernels_and_leaves_the_base_in_half() -> None:
+    job = run(**TEXTS, precision="fp16", framework="unsloth", method="qlora", compiled="triton").job
+    assert (job.kernels, job.compile, job.quantize) == ("unsloth", "none", "nf4")
+    assert job.weights is not None and job.weights.startswith("fp16")

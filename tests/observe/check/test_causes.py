@@ -187,6 +187,24 @@ def test_a_peak_above_the_card_may_spill() -> None:
     assert "spill to host memory" not in names(checked({**TEXTS, "batch": 2}, 3 * base, signs, device="RTX 3090"))
 
 
+def test_memory_above_the_card_makes_a_step_hundreds_of_times_slower() -> None:
+    job = {**TEXTS, "batch": 48}
+    base = forecast_seconds(job, device="RTX 3090")
+    answer = checked(job, 100 * base, device="RTX 3090")
+    assert (answer.verdict, answer.causes[0].name) == ("slower", "spill to host memory")
+    small = {**TEXTS, "batch": 2}
+    assert checked(small, 100 * base, device="RTX 3090").verdict == "suspicious"
+
+
+def test_pauses_are_named_beside_a_normal_pace() -> None:
+    base = forecast_seconds(IMAGES)
+    answer = checked(IMAGES, base, RunSigns(steps=5e3, data_fraction=0.0, pause_fraction=0.25))
+    assert [cause.name for cause in answer.causes] == ["pauses"] and answer.verdict == "normal"
+    assert cause_of(answer, "pauses").step_seconds.mid == pytest.approx(base / 0.75)
+    assert cause_of(answer, "pauses").explained_seconds.mid == pytest.approx(base / 3)
+    assert not checked(IMAGES, base, RunSigns(steps=5e3, data_fraction=0.0, pause_fraction=0.05)).causes
+
+
 def test_a_slow_link_is_named_between_gpus() -> None:
     job = {**TEXTS, "model": "gpt2-medium", "batch": 1}
     slow = forecast_seconds(job, gpus=8, link="pcie3")

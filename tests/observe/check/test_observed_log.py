@@ -87,3 +87,8 @@ def test_a_log_without_times_is_refused() -> None:
 def test_text_that_is_nothing_is_refused_as_a_speed() -> None:
     with pytest.raises(BadInput, match="'hello' has no number"):
         read_observed("hello")
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(BadInput, match=r"no file 'train\.log'"):
+        read_observed("train.log")

@@ -193,7 +193,7 @@ def test_timed_steps_are_thinned_evenly_and_the_newest_is_there(store: Store, co
     untimed = [Report(0.0, phase="validation"), Report(count + 1.0), Report(5.0, phase="end")]
     store.record(run.id, [*rows, *untimed])
     store.record(store.open_run("other").id, [Report(5000.0, step_seconds=9.0)])
-    found = [row.step for row in store.timed_steps(run.id, 10)]
+    found = [row.step for row in store.thinned(run.id, 10)]
     assert len(found) <= 10 and found == sorted(found)
     assert found == [float(step) for step in range(count)] if count <= 10 else found[-1] == count - 1
     gaps = [after - before for before, after in pairwise(found)]

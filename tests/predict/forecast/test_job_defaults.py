@@ -138,3 +138,23 @@ def test_adapters_and_checkpointing_are_in_the_answer() -> None:
     )
     assert every.lora_targets == ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
     assert ec.Forecast.from_dict(every.as_dict()) == every
+
+
+def test_the_base_of_adapters_is_in_half_unless_it_is_said() -> None:
+    options: dict[str, Any] = {"device": "A100", "batch": 1, "input_shape": (64,), "lora": 4, "session": SESSION}
+    usual = ec.forecast("llama3_2_1b", **options)
+    assert dict(usual.assumed) == {"precision": "amp_bf16", "weights": "bf16", "optimizer": "adamw"}
+    said = ec.forecast("llama3_2_1b", weights="fp32", precision="amp_bf16", **options)
+    assert said.peak_breakdown["parameters"] > 1.9 * usual.peak_breakdown["parameters"]
+
+
+def test_lengths_that_nobody_said_make_the_peak_less_sure() -> None:
+    options: dict[str, Any] = {"device": "A100", "batch": 2, "session": SESSION}
+    assumed, said = (
+        ec.forecast("gpt2", **more, **options)
+        for more in ({"dataset": "alpaca"}, {"lengths": "mean=120,max=512,padded"})
+    )
+    part = {each.part: each.narrow_by for each in assumed.peak_uncertainty}
+    assert part["assumed"] == "--lengths"
+    assert "assumed" not in [each.part for each in said.peak_uncertainty]
+    assert assumed.peak_bytes.high / assumed.peak_bytes.low > said.peak_bytes.high / said.peak_bytes.low

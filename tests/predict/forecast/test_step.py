@@ -1,5 +1,5 @@
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, hypot, log
 from time import process_time
 
 import numpy as np
@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.every import every
 
+import epochcast as ec
 from epochcast.describe.capture.model import BuiltModel
 from epochcast.describe.capture.zoo import zoo_model
 from epochcast.describe.capture.zoo.detector_configs import configured_detector
@@ -187,6 +188,22 @@ def test_what_is_not_known_of_the_exchange_widens_the_step() -> None:
     """Of 1 s of exchange 0.4 s less or 1 s more; the bubble of the pipeline is none of it."""
     mid = StepParts(2.0, 4.0, 0.0, 1.5, 0.0, 0.0, bubble=0.5)
     assert exchange_range(mid) == pytest.approx((7.1, 8.5))
+
+
+def test_a_host_that_nobody_named_widens_what_goes_through_its_memory() -> None:
+    """The logarithms of both doubts add as squares: 7.5 s may be 7.1 to 8.5 s, and on other hosts 6 to 12 s."""
+    mid = StepParts(2.0, 4.0, 0.0, 1.5, 0.0, 0.0, bubble=0.5)
+    low, high = exchange_range(mid, (6.0, 12.0))
+    assert log(low / 7.5) == pytest.approx(-hypot(log(7.5 / 7.1), log(7.5 / 6)))
+    assert log(high / 7.5) == pytest.approx(hypot(log(8.5 / 7.5), log(12 / 7.5)))
+
+
+def test_cards_without_peer_access_are_less_certain_together() -> None:
+    def width(device: str, link: str | None = None) -> float:
+        seconds = ec.forecast("bert_base", device=device, batch=8, gpus=8, nodes=1, link=link).step_seconds
+        return seconds.high / seconds.low
+
+    assert width("RTX 3090") > 1.2 * width("RTX 3090", "pcie4")
 
 
 def test_only_what_bounds_a_step_widens_it(v100: Device, per_kernel: CostModel, per_launch: CostModel) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import epochcast as ec
 from epochcast.interval import Interval
+from epochcast.predict.cost.software_setting import TODAY
 from epochcast.predict.forecast import step_margins
 from epochcast.predict.forecast.step import SETUP
 from epochcast.predict.forecast.step_margins import (
@@ -31,7 +32,7 @@ WIDE = StepMargin(0.4, 0.6)
 
 def group_of(model: str, **options: Any) -> str | None:
     details = ec.forecast(model, batch=2, **options).details
-    return step_group(details.trace, details.placement)
+    return step_group(details.trace, details.placement, TODAY)
 
 
 def test_a_margin_adds_to_both_ends_as_squares() -> None:
@@ -46,13 +47,20 @@ def test_a_margin_never_narrows(low: float, high: float, below: float, above: fl
     assert wide.low <= low * (1 + 1e-12) and wide.high >= high * (1 - 1e-12)
 
 
-def test_steps_are_grouped_by_work_and_place() -> None:
-    assert group_of("resnet18", device="V100") == f"{CONVOLUTIONS}, one GPU"
-    assert group_of("gpt2", device="A100", gpus=8) == f"{PRODUCTS}, one node"
-    assert group_of("gpt2", device="A100", gpus=16, nodes=2) == f"{PRODUCTS}, several nodes"
-    assert group_of("gpt2", device="A100", lora=8) == f"{ADAPTERS}, one GPU"
+def test_steps_are_grouped_by_work_place_and_what_is_known_of_the_gpu() -> None:
+    assert group_of("resnet18", device="V100") == f"{CONVOLUTIONS}, one GPU, GPU known"
+    assert group_of("gpt2", device="A100", gpus=8) == f"{PRODUCTS}, one node, GPU known"
+    assert group_of("gpt2", device="A100", gpus=16, nodes=2) == f"{PRODUCTS}, several nodes, GPU known"
+    assert group_of("gpt2", device="A100", lora=8) == f"{ADAPTERS}, one GPU, GPU known"
+    assert group_of("gpt2", device="RTX 5050") == f"{PRODUCTS}, one GPU, GPU not known"
     assert group_of("resnet18", device="MI250X") == OTHER_VENDORS
-    assert group_name("NVIDIA", PRODUCTS, 1, 1) == f"{PRODUCTS}, one GPU"
+    assert group_name("NVIDIA", PRODUCTS, 1, 1, is_known=False) == f"{PRODUCTS}, one GPU, GPU not known"
+
+
+def test_a_gpu_known_by_other_work_is_not_known() -> None:
+    """Transformers were measured on an H100 in mixed precision, recurrent networks hardly."""
+    known, other = (group_of(model, device="H100", precision="amp_fp16") for model in ("bert_base", "gnmt"))
+    assert (known, other) == (f"{PRODUCTS}, one GPU, GPU known", f"{PRODUCTS}, one GPU, GPU not known")
 
 
 def test_a_forward_pass_has_no_margin() -> None:
@@ -84,4 +92,4 @@ def test_a_calibrated_step_has_no_margin(monkeypatch: pytest.MonkeyPatch) -> Non
     details = ec.forecast("resnet50", device="V100", batch=64).details
     monkeypatch.setattr(step_margins, "step_margin", lambda group: WIDE)
     calibrated = replace(details.step, costs=replace(details.step.costs, is_calibrated=True))
-    assert with_margin(calibrated, details.trace, details.placement) == calibrated
+    assert with_margin(calibrated, details.trace, details.placement, TODAY) == calibrated

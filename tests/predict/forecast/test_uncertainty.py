@@ -6,8 +6,15 @@ from hypothesis import strategies as st
 
 import epochcast as ec
 from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK, SETUP
-from epochcast.predict.forecast.uncertainty import _NARROWED_BY, LEAST_SHARE, uncertain_parts
-from epochcast.surfaces.render.forecast_table import _UNCERTAIN
+from epochcast.predict.forecast.uncertainty import (
+    _NARROWED_BY,
+    LEAST_SHARE,
+    MEMORY_PARTS,
+    uncertain_memory,
+    uncertain_parts,
+)
+from epochcast.predict.memory.memory_spreads import PARTS as MEMORY_SPREAD_PARTS
+from epochcast.surfaces.render.forecast_table import _UNCERTAIN, _UNCERTAIN_MEMORY
 
 PARTS = (GPU, FRAMEWORK, NETWORK, SETUP, HOST, COMMUNICATION, INPUT)
 
@@ -47,3 +54,14 @@ def test_a_loader_that_limits_is_the_uncertain_part() -> None:
 
 def test_every_part_has_words() -> None:
     assert set(_NARROWED_BY) == set(_UNCERTAIN)
+
+
+def test_the_peak_of_memory_says_what_makes_it_wide_and_which_option_narrows_it() -> None:
+    parts = uncertain_memory({"activations, zoo": 1.0, "setup, one GPU": 1.0, "assumed": 2.0}, ("lengths", "precision"))
+    assert [(part.part, part.share) for part in parts] == [("assumed", 0.5), ("activations", 0.25), ("setup", 0.25)]
+    assert [part.narrow_by for part in parts] == ["--lengths --precision", "", ""]
+
+
+def test_every_part_of_memory_has_words() -> None:
+    names = {part.partition(",")[0] for part in MEMORY_SPREAD_PARTS}
+    assert names == set(MEMORY_PARTS) == set(_UNCERTAIN_MEMORY)

@@ -38,9 +38,35 @@ def test_the_table_names_the_blocks_responsible(command: Command) -> None:
         assert words in ran.out
 
 
+def test_a_small_change_is_one_line_and_a_quiet_comment(command: Command, tmp_path: Path) -> None:
+    comment, badge = tmp_path / "comment.md", tmp_path / "badge.json"
+    ran = command(f"{LINE} --quiet-below 900% --markdown {comment} --badge {badge}")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == "resnet18 → resnet34: time, cost and memory change by less than 900 %"
+    assert comment.read_text().splitlines()[:2] == ["<!-- epochcast -->", "<!-- quiet -->"]
+    written = json.loads(badge.read_text())
+    assert (written["schemaVersion"], written["label"], written["color"]) == (1, "training", "blue")
+    assert "$" in written["message"]
+    loud = command(f"{LINE} --quiet-below 1% --max-dollar-increase $0.01 --markdown {comment} --badge {badge} --json")
+    assert (loud.code, loud.json["is_quiet"]) == (3, False)
+    assert "<!-- quiet -->" not in comment.read_text() and json.loads(badge.read_text())["color"] == "red"
+
+
+def test_init_writes_a_workflow_once(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("diff --init").code == 0 and command("diff --init --ci gitlab").code == 0
+    assert (tmp_path / ".github/workflows/epochcast.yml").is_file() and (tmp_path / ".gitlab/epochcast.yml").is_file()
+    again = command("diff --init")
+    assert (again.code, "epochcast.yml exists: remove it, or edit it" in again.err) == (2, True)
+    assert "no system of continuous integration called 'jenkins'" in command("diff --init --ci jenkins").err
+    assert "--ci goes with --init" in command("diff --ci github").err
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("diff resnet18 resnet34 --max-cost-increase $5", "dollars go with --max-dollar-increase"),
+        ("diff resnet18 resnet34 --max-memory 40", "--max-memory 40: give a unit, for example 40GB"),
         ("diff resnet18 resnet34 --device V100 --batch 32 --max-time-increase lots", "--max-time-increase: 'lots'"),
         (
             "diff resnet18 resnet34 --device V100 --batch 32 --markdown /no/such/x.md",

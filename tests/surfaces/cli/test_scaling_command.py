@@ -67,7 +67,7 @@ def test_a_chart_is_drawn(command: Command, tmp_path: Path) -> None:
     ("line", "message"),
     [
         ("--gpus 1,3 --batch 32 --regime strong", "a batch of 32 does not divide over 3 GPUs"),
-        ("--gpus two --batch 32", "numbers of GPUs are written 1,2,4,8; got 'two'"),
+        ("--gpus two --batch 32", "numbers of GPUs are written 1,2,4,8 or 1-64; got 'two'"),
         ("--gpus 2 --batch 32 --strategy tp2", "resnet18 has no two products to split"),
         ("--gpus 2 --batch 32 --strategy horovd", "no strategy called 'horovd'; near: horovod"),
         ("--gpus 2 --batch 32 --allreduce butter", "no all-reduce algorithm called 'butter'"),

@@ -9,7 +9,7 @@ from epochcast.errors import BadInput
 
 from .conftest import Command
 
-PAGE = Path(__file__).parents[3] / "docs" / "your-script.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "your-script.md"
 
 SCRIPT = """\
 import argparse

@@ -1,27 +1,16 @@
 """The pages in a real browser: each page's main path, an upload, errors, a phone's width. Screenshots are kept."""
 
 import json
-import os
-import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.surfaces.web.browser import CHROMIUM, WAIT, launched, log_in, opened_tab, report, says, value_of
 from tests.surfaces.web.conftest import Served
 
 from epochcast.observe.store.store_opening import open_store
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-SHOTS = Path(os.environ.get("EPOCHCAST_SHOTS", "build/screenshots"))
-# The machine may be busy.
-WAIT = 60_000
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; `make test` installs it where it can")
 
@@ -49,60 +38,22 @@ def busy(folder: Path) -> Iterator[Served]:
     served.end()
 
 
-def report(served: Served, job: str, first: int = 1, count: int = 8) -> None:
-    """Some reports of a run."""
-    start = {"job": job, "attempt": 1, "at": 1_763_370_000.0, "total_steps": 100_000}
-    rows = [
-        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
-        for n in range(first, first + count)
-    ]
-    served.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield launched
-        launched.close()
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture
 def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A tab that fails the test where a script of the page fails or the content policy stops something."""
-    size = getattr(request, "param", (1280, 900))
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-    tab = context.new_page()
-    faults: list[str] = []
-    tab.on("pageerror", lambda error: faults.append(str(error)))
-    tab.on("console", lambda said: faults.append(said.text) if "Content Security Policy" in said.text else None)
-    yield tab
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=str(SHOTS / f"{request.node.name}.png".replace("/", "-")), full_page=True)
-    context.close()
-    assert faults == []
-
-
-def value_of(page: Any, name: str, before: str = "…") -> str:
-    """The text of a number, once there is one, and another than before."""
-    from playwright.sync_api import expect
-
-    expect(page.locator(f"#{name}")).not_to_have_text(re.compile(f"^(…|–||{re.escape(before)})$"), timeout=WAIT)
-    return str(page.inner_text(f"#{name}"))
-
-
-def says(page: Any, name: str, text: str) -> None:
-    """Wait until an element says something."""
-    from playwright.sync_api import expect
-
-    expect(page.locator(f"#{name}")).to_contain_text(text, timeout=WAIT)
+    width, height = getattr(request, "param", (1280, 900))
+    with opened_tab(browser, request.node.name, width, height) as tab:
+        yield tab
 
 
 def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any, demo: Served) -> None:
     page.goto(demo.url)
-    before, memory = value_of(page, "time"), value_of(page, "memory")
+    memory = value_of(page, "memory")
     assert "GiB" in memory and "$" in value_of(page, "cost")
     slider = page.locator("input[data-for=option-batch]")
     slider.focus()
@@ -110,17 +61,16 @@ def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any,
     value_of(page, "memory", memory)
     assert page.input_value("#option-batch") == "64" and "batch=64" in page.url
     page.reload()
-    assert page.input_value("#option-batch") == "64" and value_of(page, "time") != before
+    assert page.input_value("#option-batch") == "64" and value_of(page, "memory") != memory
     page.wait_for_selector("#scaling canvas", timeout=WAIT)
     page.wait_for_selector("#plan canvas", timeout=WAIT)
     page.wait_for_selector("#evidence table", timeout=WAIT)
     page.click("text=Python")
+    page.focus("[data-copy=python]")
+    page.keyboard.press("ArrowRight")
+    assert "[[job]]" in page.inner_text("#copy-text")
+    page.keyboard.press("ArrowLeft")
     assert "ec.forecast(" in page.inner_text("#copy-text")
-
-
-def log_in(page: Any, token: str) -> None:
-    page.fill("#token", token)
-    page.click("text=Log in >> nth=-1")
 
 
 def test_a_browser_logs_in_with_its_token_and_out_again(page: Any, guarded: Served) -> None:
@@ -177,6 +127,37 @@ def test_a_job_that_does_not_fit_says_so_first_and_its_time_and_price_are_small(
     page.fill("#option-model", "resnet18")
     page.wait_for_selector("#unfit", state="hidden", timeout=WAIT)
     assert page.locator(".dimmed").count() == 0 and "if it fitted" not in page.inner_text("#time-more")
+
+
+def test_what_would_fit_is_a_click_away(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=gpt2_xl&device=T4&batch=32&precision=amp&tokens=1000000000")
+    page.wait_for_selector("#remedies button", timeout=2 * WAIT)
+    page.locator("#remedies button", has_text="accumulate").first.click()
+    page.wait_for_selector("#unfit", state="hidden", timeout=WAIT)
+    assert "accumulate=" in page.url and "fits" in page.inner_text("#memory-more")
+
+
+def test_evidence_for_a_language_model_shows_language_models(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=gpt2&device=A100&batch=4&precision=amp_bf16")
+    page.wait_for_selector("#evidence tbody tr", timeout=WAIT)
+    networks = page.locator("#evidence tbody td:first-child").all_inner_texts()
+    assert networks and all(
+        "gpt" in name.lower() or "bert" in name.lower() or "opt" in name.lower() for name in networks
+    )
+
+
+@pytest.mark.parametrize("page", [(820, 1180), (390, 844)], indirect=True)
+def test_the_answer_stays_in_sight_while_sliders_move(page: Any, demo: Served) -> None:
+    page.goto(demo.url)
+    memory = value_of(page, "memory")
+    page.locator("input[data-for=option-batch]").scroll_into_view_if_needed()
+    page.evaluate("window.scrollTo(0, 600)")
+    box = page.locator("#bar").bounding_box()
+    assert box["y"] >= 0 and box["height"] < 80 and memory in page.inner_text("#bar-memory")
+    page.focus("input[data-for=option-batch]")
+    page.keyboard.press("ArrowLeft")
+    value_of(page, "memory", memory)
+    assert memory not in page.inner_text("#bar-memory")
 
 
 def test_the_answer_before_is_dimmed_while_a_new_one_is_read(page: Any, demo: Served) -> None:
@@ -245,6 +226,7 @@ def test_a_file_of_a_model_is_sent_and_forecast(page: Any, demo: Served, tmp_pat
     page.set_input_files("#file", str(tmp_path / "tiny.onnx"))
     says(page, "file-said", "parameters")
     assert page.input_value("#option-model").startswith("upload:")
+    says(page, "copy-text", "epochcast forecast tiny.onnx")
     (tmp_path / "broken.onnx").write_bytes(b"nothing")
     page.set_input_files("#file", str(tmp_path / "broken.onnx"))
     says(page, "file-said", "broken.onnx is")
@@ -260,29 +242,6 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.wait_for_selector("#steps canvas", timeout=WAIT)
     page.wait_for_selector("#fan canvas", timeout=WAIT)
     says(page, "drift", "changed")
-
-
-def listed(page: Any) -> list[str]:
-    """The names of runs, from the top."""
-    return [str(name) for name in page.locator("#runs tbody a").all_inner_texts()]
-
-
-def test_runs_stay_in_their_order_whichever_reports(page: Any, busy: Served) -> None:
-    for number in range(60):
-        report(busy, f"run-{number:02}")
-    page.goto(f"{busy.url}/runs")
-    says(page, "stream", "live")
-    newest_first = [f"run-{number:02}" for number in range(59, -1, -1)]
-    assert listed(page) == newest_first[:50]
-    for number in (3, 59, 20, 40):
-        report(busy, f"run-{number:02}", 9)
-    report(busy, "run-60")
-    report(busy, "run-61")
-    page.wait_for_selector("text=run-61", timeout=WAIT)
-    assert listed(page) == ["run-61", "run-60", *newest_first[:50]]
-    page.click("text=Older runs")
-    page.wait_for_selector("text=run-00", timeout=WAIT)
-    assert listed(page) == ["run-61", "run-60", *newest_first]
 
 
 def test_a_run_without_reports_is_not_shown_as_running(page: Any, busy: Served, folder: Path) -> None:
@@ -399,8 +358,13 @@ def test_the_queue_shows_who_runs_where_and_why_others_wait(page: Any, demo: Ser
     page.wait_for_selector("#gantt canvas", timeout=3 * WAIT)
     assert page.locator("#jobs tbody tr").count() == 5
     assert "night" in page.inner_text("#which") and "until" in page.inner_text("#jobs")
-    page.click("#again")
     says(page, "said", "5 jobs")
+    page.click("#again")
+    says(page, "changes", "Planned again: nothing changes.")
+    page.click("#jobs >> text=segment")
+    page.wait_for_url("**/runs/night/segment", timeout=WAIT)
+    page.click("text=Queue night")
+    page.wait_for_url("**/queue?queue=night", timeout=WAIT)
 
 
 def test_the_table_of_errors(page: Any, demo: Served) -> None:

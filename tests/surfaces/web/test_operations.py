@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 from tests.ports import free_port
+from tests.surfaces.web.browser import CHROMIUM, FLAGS, WAIT, log_in
 from tests.surfaces.web.conftest import Served
-from tests.surfaces.web.test_browser import CHROMIUM, FLAGS, WAIT, log_in
 from tests.surfaces.web.test_kills import wait_for
 
 DOCS = Path(__file__).parents[3] / "docs" / "serve"

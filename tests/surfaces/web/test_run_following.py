@@ -102,6 +102,23 @@ def test_a_followed_run_of_any_length_holds_some_hundred_kilobytes() -> None:
     assert held < 350_000 and all(isinstance(column, array) for column in columns)
 
 
+def test_a_run_that_stops_reporting_is_told_once_after_each_last_report(store: Store) -> None:
+    run = store.open_run("gone")
+    store.record(run.id, steps(10, 2010))
+    follower, heard = told(store)
+    now = time.time()
+    for wait in (0, 700, 800):
+        follower.pass_over(now + wait, time.monotonic())
+    assert heard == [("gone", "silent")]
+    store.note(run.id, seen_at_seconds=now + 900)
+    for wait in (901, 2_000, 2_100):
+        follower.pass_over(now + wait, time.monotonic())
+    assert heard == [("gone", "silent")] * 2
+    message = message_of(store.run("gone"), "silent", {"silent_seconds": 700.0})
+    assert message["text"] == "epochcast: gone has not reported for 11 min 40 s"
+    assert key_of(run, "silent", "u") != key_of(store.run("gone"), "silent", "u")
+
+
 def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:
     job = ec.Job("resnet18", batch=32, samples=320_000)
     forecast = ec.forecast(job, device="V100", config=None)

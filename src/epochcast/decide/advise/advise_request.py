@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.errors import UnknownName
-from epochcast.units import parse_bytes, parse_rate
+from epochcast.units import parse_rate, parse_size
 
 RULES = ("exact", "thesis")
 
@@ -20,7 +20,7 @@ class AdviseRequest:
     """The host that loads the data, and how far to search."""
 
     host_memory_bytes: float | None = option(
-        None, "Memory of a node, like 128GiB.", unit="bytes", above=0, parse=parse_bytes, flag="--host-memory"
+        None, "Memory of a node, like 128GiB.", unit="bytes", above=0, parse=parse_size, flag="--host-memory"
     )
     disk_bytes_per_second: float | None = option(
         None,

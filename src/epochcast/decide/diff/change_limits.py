@@ -1,16 +1,17 @@
 """How much a change may cost: limits, and what exceeds them.
 
 A limit is compared with the middle of the change; `is_sure` says whether even the low end of its interval exceeds it.
+A limit on change counts in both directions: a training that is suddenly twice as fast is often a mistake, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
-from epochcast.units import show_bytes
+from epochcast.units import show_bytes, show_dollars
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChangeLimits:
-    """Increases are fractions: 0.05 is 5 % more than the base. `most_memory_bytes` is of the head alone."""
+    """Increases and changes are fractions: 0.05 is 5 % more than the base, or 5 % more or less. `dollar_increase` is in
+    dollars of the job, `most_memory_bytes` of the head alone. `quiet_below` is no limit: smaller changes are not worth
+    a comment.
+    """
 
     time_increase: float | None = None
     cost_increase: float | None = None
     memory_increase: float | None = None
     most_memory_bytes: int | None = None
+    time_change: float | None = None
+    cost_change: float | None = None
+    dollar_increase: float | None = None
+    quiet_below: float | None = None
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -32,7 +40,7 @@ class ChangeLimits:
                 raise BadInput(f"{item.name} must be at least 0, got {value}")
 
     def __bool__(self) -> bool:
-        return any(getattr(self, item.name) is not None for item in fields(self))
+        return any(getattr(self, item.name) is not None for item in fields(self) if item.name != "quiet_below")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,51 @@ def exceeded(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:
             is_sure = change.low - 1 > most
             sentence = f"{quantity} {signed(change.mid - 1)}, more than the {percent(most)} that are allowed"
             beyond.append(Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)")))
-    return (*beyond, *_over_memory(diff, allowed))
+    return (*beyond, *_changed(diff, allowed), *_over_dollars(diff, allowed), *_over_memory(diff, allowed))
+
+
+def is_quiet(diff: "Diff", allowed: ChangeLimits) -> bool:
+    """Whether time, cost and memory all change by less than `quiet_below`, in both directions."""
+    if allowed.quiet_below is None or not diff.is_comparable or diff.exceeded:
+        return False
+    changes = (_seconds_change(diff), diff.dollars, diff.peak_bytes)
+    return all(abs(change.mid - 1) < allowed.quiet_below for change in changes if change is not None)
+
+
+def _changed(diff: "Diff", allowed: ChangeLimits) -> Iterator[Exceeded]:
+    """Limits in both directions."""
+    for name, of in (("time_change", "time_increase"), ("cost_change", "cost_increase")):
+        most = getattr(allowed, name)
+        if most is None:
+            continue
+        quantity, change_of = _INCREASES[of]
+        change = change_of(diff)
+        if change is None:
+            raise BadInput(
+                f"{diff.head.name}: its {quantity} is unknown, so its change cannot be limited: {_NEEDS[of]}"
+            )
+        if abs(change.mid - 1) > most * (1 + 1e-12):
+            is_sure = change.low - 1 > most or 1 - change.high > most
+            sentence = (
+                f"{quantity} {signed(change.mid - 1)}, a change of more than the {percent(most)} that are allowed"
+            )
+            yield Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)"))
+
+
+def _over_dollars(diff: "Diff", allowed: ChangeLimits) -> Iterator[Exceeded]:
+    """The increase of the job's cost in dollars."""
+    most, base, change = allowed.dollar_increase, diff.base.forecast.dollars, diff.dollars
+    if most is None:
+        return
+    if base is None or change is None:
+        raise BadInput(
+            f"{diff.head.name}: its cost is unknown, so its increase cannot be limited: {_NEEDS['cost_increase']}"
+        )
+    increase = base.mid * (change.mid - 1)
+    if increase > most * (1 + 1e-12):
+        is_sure = base.mid * (change.low - 1) > most
+        sentence = f"cost +{show_dollars(increase)}, more than the {show_dollars(most)} that are allowed"
+        yield Exceeded("dollar_increase", most, increase, is_sure, sentence + ("" if is_sure else " (not sure)"))
 
 
 def _over_memory(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:

@@ -10,7 +10,7 @@ from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.base.notes import Importance, Note, as_note
 from epochcast.base.record import Record, paths
-from epochcast.decide.diff.change_limits import ChangeLimits, Exceeded, exceeded, signed
+from epochcast.decide.diff.change_limits import ChangeLimits, Exceeded, exceeded, is_quiet, signed
 from epochcast.decide.diff.diff_side import Side
 from epochcast.decide.diff.layer_changes import LayerChange, layer_changes
 from epochcast.decide.diff.paired_interval import differing, independent_change, like, step_change, unlikeness
@@ -46,7 +46,17 @@ class Diff(Displayed, Framed, Record):
 
     view: ClassVar[str] = "diff"
     json_paths: ClassVar[Mapping[str, str]] = paths(
-        *("change", "unlikeness", "is_paired", "is_comparable", "settings", "layers", "verdict", "warnings"),
+        *(
+            "change",
+            "unlikeness",
+            "is_paired",
+            "is_comparable",
+            "is_quiet",
+            "settings",
+            "layers",
+            "verdict",
+            "warnings",
+        ),
         base="base.named_forecast",
         head="head.named_forecast",
         exceeded="checked_limits",
@@ -177,6 +187,11 @@ class Diff(Displayed, Framed, Record):
     def checked_limits(self) -> tuple[Exceeded, ...]:
         """The limits that are not kept, where they can be checked."""
         return self.exceeded if self.is_comparable else ()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the change is too small for a comment."""
+        return is_quiet(self, self.allowed)
 
     @property
     def unlikeness(self) -> float:

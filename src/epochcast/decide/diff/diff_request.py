@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.errors import BadInput
-from epochcast.units import parse_bytes, parse_fraction
+from epochcast.units import parse_dollars, parse_fraction, parse_size
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.change_limits import ChangeLimits
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 def parse_increase(text: str) -> float:
     """5 % as a fraction. A bare 5 is refused: as a fraction it would let everything pass."""
+    if "$" in text:
+        raise BadInput(
+            f"{text!r} is in dollars, this limit is in percent like 5%; dollars go with --max-dollar-increase"
+        )
     fraction = parse_fraction(text)
     if fraction > 1 and "%" not in text:
         raise BadInput(f"{text!r} is {100 * fraction:.0f} %; write {text.strip()}% or {100 * fraction:.0f}%")
@@ -46,8 +50,27 @@ class DiffRequest:
         "Exit code 3 if the head needs more memory than this, like 40GiB.",
         unit="bytes",
         least=0,
-        parse=parse_bytes,
+        parse=parse_size,
         flag="--max-memory",
+    )
+
+    time_change: float | None = _increase(
+        "Exit code 3 if the job takes this much longer or shorter, like 10%.", flag="--max-time-change"
+    )
+    cost_change: float | None = _increase(
+        "Exit code 3 if it costs this much more or less, like 10%.", flag="--max-cost-change"
+    )
+    dollar_increase: float | None = option(
+        None,
+        "Exit code 3 if it costs this many dollars more, like $20.",
+        unit="dollars",
+        least=0,
+        parse=parse_dollars,
+        flag="--max-dollar-increase",
+    )
+    quiet_below: float | None = _increase(
+        "Say only one line, and write no new comment, if time, cost and memory change less than this, like 2%.",
+        flag="--quiet-below",
     )
 
     def __post_init__(self) -> None:

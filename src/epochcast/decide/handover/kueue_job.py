@@ -11,6 +11,7 @@ from epochcast.decide.handover.launchers import Nodes, launch_of
 from epochcast.decide.handover.resource_request import Request, percentile_note
 from epochcast.decide.handover.yaml_text import manifest
 from epochcast.errors import BadInput
+from epochcast.units import show_gpus
 
 MEBIBYTE = 2**20
 # Under which names the vendors' plugins offer their devices to Kubernetes.
@@ -52,7 +53,9 @@ def kueue(request: Request, *, queue: str | None, image: str | None) -> str:
     }
     metadata = {"name": request.name, "labels": {"kueue.x-k8s.io/queue-name": queue}}
     document = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
-    device = f"made for {request.gpus} × {request.device.name}: the queue's flavour must have them"
+    device = (
+        f"made for {show_gpus(request.device.name, request.gpus, request.nodes)}: the queue's flavour must have them"
+    )
     text = manifest(document, (percentile_note(request), device, *request.notes))
     return f"{text}---\n{manifest(_service(request.name))}" if is_meeting else text
 

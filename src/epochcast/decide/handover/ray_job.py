@@ -10,6 +10,7 @@ from typing import Any
 from epochcast.decide.handover.launchers import Nodes, launch_of
 from epochcast.decide.handover.resource_request import Request, percentile_note
 from epochcast.errors import BadInput
+from epochcast.units import show_gpus
 
 
 def _entrypoint(request: Request) -> str:
@@ -37,7 +38,7 @@ def ray_job(request: Request) -> str:
         "name": request.name,
         "epochcast_seconds_expected": str(round(request.middle_seconds)),
         "epochcast_seconds_p95": str(request.seconds),
-        "epochcast_placement": f"{request.nodes} nodes with {request.gpus_per_node} × {request.device.name}",
+        "epochcast_placement": show_gpus(request.device.name, request.gpus, request.nodes),
         "epochcast_note": percentile_note(request),
     }
     return json.dumps(spec, indent=2, ensure_ascii=False) + "\n"

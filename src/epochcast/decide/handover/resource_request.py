@@ -1,15 +1,17 @@
 """What a job asks of a scheduler: time, GPUs, processors and memory, at the 95th percentile.
 
 The 90 % interval of a forecast leaves as many above it as below: its high end is the time that
-95 of 100 such jobs do not exceed. Processors are the loader's workers and the process itself where the job says how
-many, else nine tenths of the GPUs' share of the machine: the rest is for its system. So is memory, and never less than
-what is offloaded to it.
+95 of 100 such jobs do not exceed. The limit adds the start-up: that of the plan's machine, else an image pull.
+Processors and memory are what the data loader needs (`loader_needs`), at most nine tenths of the GPUs' share of the
+machine: the rest is for its system. Without a loader they are that share. Memory is never less than what is offloaded.
 """
 
 import re
 from dataclasses import dataclass
 from math import ceil, inf
 
+from epochcast.decide.handover.loader_needs import loader_needs
+from epochcast.decide.plan.startup import IMAGE_BYTES, IMAGE_BYTES_PER_SECOND
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
@@ -18,6 +20,7 @@ from epochcast.interval import COVERAGE, Interval
 from epochcast.predict.forecast.assumed import host_of
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.placement import Placement, placed
+from epochcast.units import show_bytes
 
 MOST_NAME = 53
 """Letters of a name: that of a pod has 63 with what Kubernetes adds."""
@@ -83,9 +86,13 @@ def request_of(
     details = forecast.details
     job, placement = details.job, details.placement
     cpus, memory_bytes, notes = _machine(placement, instance)
-    if job.workers is not None:
-        cpus = (job.workers + 1) * placement.ranks_per_node
     needed = forecast.host_bytes
+    loader = loader_needs(forecast)
+    startup = 0.0 if seconds is not None else IMAGE_BYTES / IMAGE_BYTES_PER_SECOND  # a plan's time has its own
+    if loader is not None:
+        cpus = loader.cpus if job.workers is not None else min(cpus, loader.cpus)
+        advised = f"{loader.workers_per_gpu} loader workers per GPU, {show_bytes(loader.memory_bytes)} for the loader"
+        notes = (*notes, advised) if loader.memory_bytes else notes
     if memory_bytes is not None and needed > memory_bytes:
         notes = (*notes, "more is offloaded to the host than its share of the machine's memory")
     return Request(
@@ -93,8 +100,8 @@ def request_of(
         device=placement.device,
         gpus=forecast.gpus,
         nodes=forecast.nodes,
-        seconds=ceil(total.high),
-        middle_seconds=total.mid,
+        seconds=ceil(total.high + startup),
+        middle_seconds=total.mid + startup,
         cpus=max(placement.ranks_per_node, int(cpus)),
         memory_bytes=max(memory_bytes or 0, needed) or None,
         command=command or _command(job.model),
@@ -166,5 +173,5 @@ def percentile_note(request: Request) -> str:
 
     return (
         f"{show_seconds(request.seconds)} is the 95th percentile (the high end of the 90 % interval, which leaves "
-        f"{100 * ALLOWED_OUTSIDE:.0f} % above it); expected are {show_seconds(request.middle_seconds)}"
+        f"{100 * ALLOWED_OUTSIDE:.0f} % above it) with start-up; expected are {show_seconds(request.middle_seconds)}"
     )

@@ -54,7 +54,10 @@ def _launched(request: Request, launch: Launch) -> list[str]:
     # Since Slurm 22.05 srun takes --cpus-per-task from this variable and no longer from sbatch.
     lines = ["export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"]
     if request.nodes > 1:
-        lines.append('export head_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)')
+        # The address by which Slurm reaches the node: its name need not resolve on the others.
+        lines.append('head_name=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)')
+        lines.append('head_node=$(scontrol show node "$head_name" | sed -n "s/.*NodeAddr=\\([^ ]*\\).*/\\1/p")')
+        lines.append('export head_node="${head_node:-$head_name}"')
     if request.nodes > 1 and launch.launcher.needs_hostfile:
         slots = f"sed 's/$/ slots={request.gpus_per_node}/'"
         lines.append(f'scontrol show hostnames "$SLURM_JOB_NODELIST" | {slots} > "{_NODES.hostfile}"')

@@ -4,7 +4,8 @@
     billed  = max(least, ⌈seconds/unit⌉·unit)
     storage = gigabytes · dollars per gigabyte and month · hours / 730.5
 
-Sellers bill by the second unless said otherwise (CLOUDS); boot seconds are billed as others.
+Sellers bill by the second unless said otherwise (CLOUDS); a machine is paid for while it boots, pulls its image and
+copies the data.
 """
 
 from collections.abc import Mapping
@@ -57,6 +58,8 @@ class Extras:
     storage_dollars_per_gigabyte_month: float = 0.0
     egress_bytes: float = 0.0
     egress_dollars_per_gigabyte: float = 0.0
+    image_seconds: float = 0.0
+    data_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if self.billing is not None:
@@ -71,6 +74,11 @@ class Extras:
                 raise BadInput(f"{kind} costs what its seller asks: give its price, too")
             if getattr(self, price) and not getattr(self, f"{kind}_bytes"):
                 raise BadInput(f"a price of {kind} without its bytes: give how much there is, too")
+
+    @property
+    def startup_seconds(self) -> float:
+        """From the order of a machine to the first step: boot, image and data."""
+        return self.boot_seconds + self.image_seconds + self.data_seconds
 
     def dollars(self, seconds: float, dollars_per_hour: float, cloud: str) -> float:
         """The equations above."""

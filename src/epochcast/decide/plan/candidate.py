@@ -10,6 +10,7 @@ from epochcast.decide.plan.billing import NO_EXTRAS, Extras
 from epochcast.decide.plan.offers import Offer
 from epochcast.decide.plan.plan_terms import Variant
 from epochcast.decide.plan.spot import Spot, interrupted
+from epochcast.hardware.price import OWNED
 from epochcast.interval import Interval
 from epochcast.predict.forecast.epochs import CHECKPOINT_BYTES_PER_SECOND, WARMUP_SECONDS
 from epochcast.predict.forecast.forecast import Forecast
@@ -110,11 +111,15 @@ class Pricing:
                 return None
             took, interruptions = stopped.total_seconds, stopped.interruptions
             interval = stopped.checkpoint_interval_seconds
-        if self.extras.boot_seconds:
-            boot = self.extras.boot_seconds
-            took = Interval(took.low + boot, took.mid + boot, took.high + boot, took.coverage)
+        startup = self.startup_seconds(offer)
+        if startup:
+            took = Interval(took.low + startup, took.mid + startup, took.high + startup, took.coverage)
         paid = self.extras.interval_dollars(took, offer.dollars_per_hour, offer.instance.cloud)
         return Candidate(offer, forecast, took, paid, epochs, variant, interruptions, interval)
+
+    def startup_seconds(self, offer: Offer) -> float:
+        """Boot, image and data of a rented machine; one's own is up and has them."""
+        return 0.0 if offer.instance.cloud in OWNED else self.extras.startup_seconds
 
     def at_epochs(self, candidate: Candidate, epochs: float) -> Candidate | None:
         """The same configuration for another number of epochs."""

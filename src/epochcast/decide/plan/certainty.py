@@ -28,6 +28,7 @@ from epochcast.base.record import Record, paths
 from epochcast.decide.plan.billing import Extras
 from epochcast.decide.plan.candidate import Candidate
 from epochcast.decide.plan.choice import PlanLimits
+from epochcast.decide.plan.odds import sigma
 from epochcast.interval import Interval
 from epochcast.predict.forecast.epochs import WARMUP_SECONDS
 
@@ -36,7 +37,7 @@ RUNS, STEPS, RIVALS = 5, 100, 2
 # published measurements, 4 % between seeds of MLPerf runs (identical steps differ by 0.6 %, GPUs of a fleet by 2.3 %).
 RESIDUAL = 0.04
 # How much of their errors two forecasts of one job share, on the same device and on two; from studies/plan, where
-# errors of the same network on two devices were compared (docs/plan-accuracy.md).
+# errors of the same network on two devices were compared (docs/accuracy/plan-accuracy.md).
 SAME_DEVICE_CORRELATION, OTHER_DEVICE_CORRELATION = 0.86, 0.72
 
 
@@ -88,13 +89,13 @@ def exchange_value(mine: float, other: float, spread: float) -> float:
 
 def ratio_spread(mine: Interval, other: Interval, correlation: float) -> float:
     """v: the standard deviation of ln(X/Y)."""
-    x, y = _sigma(mine), _sigma(other)
+    x, y = sigma(mine), sigma(other)
     return sqrt(max(0.0, x * x + y * y - 2 * correlation * x * y))
 
 
 def calibration_dollars(candidate: Candidate, extras: Extras) -> float:
     """RUNS runs of STEPS steps on an offer."""
-    run = extras.boot_seconds + WARMUP_SECONDS + STEPS * candidate.forecast.step_seconds.mid
+    run = extras.startup_seconds + WARMUP_SECONDS + STEPS * candidate.forecast.step_seconds.mid
     offer = candidate.offer
     return RUNS * Extras(extras.billing).dollars(run, offer.dollars_per_hour, offer.instance.cloud)
 
@@ -124,15 +125,5 @@ def _is_within(candidate: Candidate, limits: PlanLimits) -> bool:
 
 def _within_probability(candidate: Candidate, limits: PlanLimits) -> float:
     """Whether it will turn out to be within the limits; the less sure of two, as time and money err together."""
-    limited = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
-    chances = [1.0]
-    for limit, value in limited:
-        if limit is not None:
-            spread = _sigma(value)
-            chances.append(NormalDist().cdf(log(limit / value.mid) / spread) if spread else float(value.mid <= limit))
-    return min(chances)
-
-
-def _sigma(interval: Interval) -> float:
-    quantile = NormalDist().inv_cdf((1 + interval.coverage) / 2) if interval.coverage < 1 else 1.0
-    return log(interval.high / interval.mid) / quantile if interval.mid > 0 else 0.0
+    chances = (limits.deadline_probability(candidate), limits.budget_probability(candidate))
+    return min((chance for chance in chances if chance is not None), default=1.0)

@@ -3,7 +3,6 @@
 Machines are rented whole and all of their GPUs are used: k machines of g GPUs are k·g GPUs at k times the price of one.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,14 +15,15 @@ from epochcast.hardware.instance import Instance
 from epochcast.hardware.machines import State, instances, price_state
 from epochcast.hardware.price import MARKETS, OWNED, has_enough_host
 from epochcast.hardware.price_list import cheapest
+from epochcast.hardware.seller_names import seller_name
 from epochcast.hardware.topology import known_topology
 from epochcast.predict.forecast.placement import Placement, Price, placed
 from epochcast.predict.forecast.strategies.strategy import Strategy
+from epochcast.units import show_gpus
 
 # Machines of one owner, at what they cost that owner, are offered only by name; so are markets (`hardware.price`).
 PRIVATE = frozenset({"in-house"})
 BY_NAME_ONLY = PRIVATE | MARKETS
-MOST_GPUS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,16 @@ class Offer:
     def name(self) -> str:
         """2 × p4d.24xlarge"""
         return self.instance.name if self.nodes == 1 else f"{self.nodes} × {self.instance.name}"
+
+    @property
+    def title(self) -> str:
+        """8 × RTX 4090 on RunPod; 2 machines × 8 H100-SXM5-80GB on AWS"""
+        return f"{self.gpus_title} on {seller_name(self.instance.cloud)}"
+
+    @property
+    def gpus_title(self) -> str:
+        """8 × RTX 4090; 2 machines × 8 H100-SXM5-80GB"""
+        return show_gpus(self.instance.device, self.gpus, self.nodes)
 
     @property
     def gpus(self) -> int:
@@ -165,18 +175,31 @@ def is_joinable(machine: Instance) -> bool:
     return bool(machine.outer_link) or known_topology(machine.name) is not None
 
 
-def gpu_counts(text: str) -> tuple[int, ...]:
-    """Numbers of GPUs of "1,2,8" or of a range: "1-64" has every power of two in it, and both ends."""
-    counts: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d{1,7})\s*(?:(?:-|\.\.)\s*(\d{1,7}))?\s*", part)
-        if match is None:
-            raise BadInput(f"numbers of GPUs are written 1,2,4,8 or 1-64; got {text!r}")
-        low, high = int(match[1]), int(match[2] or match[1])
-        if not 1 <= low <= high <= MOST_GPUS:
-            raise BadInput(f"numbers of GPUs go from 1 to {MOST_GPUS}, the smaller first; got {text!r}")
-        counts += [low, high, *(2**n for n in range(low.bit_length(), high.bit_length()) if low <= 2**n <= high)]
-    return tuple(dict.fromkeys(sorted(counts)))
+@dataclass(frozen=True, slots=True)
+class OffersInOrder:
+    """Offers to look at first, and those of several machines for where the first meet no limit."""
+
+    first: tuple[Offer, ...]
+    reserve: tuple[Offer, ...] = ()
+
+
+def one_machine_first(offered: Sequence[Offer], nodes: Sequence[int], asked_gpus: Sequence[int]) -> OffersInOrder:
+    """One machine, unless a number of machines is asked for, or a number of GPUs that no single machine has."""
+    if nodes:
+        matching = tuple(offer for offer in offered if offer.nodes in nodes)
+        if not matching:
+            numbers = ", ".join(map(str, sorted({offer.nodes for offer in offered})))
+            raise BadInput(f"no offer with {', '.join(map(str, nodes))} machines: they have {numbers}")
+        return OffersInOrder(matching)
+    single = {offer.gpus for offer in offered if offer.nodes == 1}
+
+    def is_first(offer: Offer) -> bool:
+        return offer.nodes == 1 or (offer.gpus in asked_gpus and offer.gpus not in single)
+
+    first = tuple(offer for offer in offered if is_first(offer))
+    if not first:
+        return OffersInOrder(tuple(offered))
+    return OffersInOrder(first, tuple(offer for offer in offered if not is_first(offer)))
 
 
 def _in_regions(machine: Instance, patterns: Sequence[str], spot: bool) -> Instance | None:

@@ -1,7 +1,7 @@
 """The answer to `epochcast plan`: configurations, frontier, the choice under the limits, and a summary."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -12,36 +12,54 @@ from epochcast.base.display import Displayed
 from epochcast.base.frames import Framed
 from epochcast.base.record import Record, paths
 from epochcast.decide.plan.candidate import Candidate, CannotRun, Pricing, RefusedCandidate
-from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
-from epochcast.decide.plan.choice import PlanLimits, chosen, frontier, nearest, objective_of, with_most_epochs
+from epochcast.decide.plan.certainty import Rival, rivals
+from epochcast.decide.plan.choice import (
+    PlanLimits,
+    chosen,
+    frontier,
+    nearest,
+    nearest_by_money,
+    nearest_by_time,
+    objective_of,
+    with_most_epochs,
+)
+from epochcast.decide.plan.folding import RunnerUp, folded, kind_of, runners_up, sellers
 from epochcast.decide.plan.gains import Gain, gains
+from epochcast.decide.plan.offers import Offer
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.plan.plan_search import search, strategies_in
+from epochcast.decide.plan.plan_sentences import as_spot, recommendation, to_be_sure
 from epochcast.decide.plan.plan_terms import NO_TERMS, PlanTerms
 from epochcast.decide.plan.plan_warnings import warnings_of
+from epochcast.decide.plan.price_age import by_age
+from epochcast.decide.plan.spare import as_spare
 from epochcast.errors import BadInput
-from epochcast.interval import COVERAGE
 from epochcast.predict.forecast.job import AUTO, PLAIN, Job
 from epochcast.predict.forecast.job_data import Data, data_of
 from epochcast.predict.forecast.job_defaults import settled
 from epochcast.predict.forecast.session import Session
-from epochcast.units import show_dollars, show_seconds, show_tokens
+from epochcast.units import show_tokens
 
-_HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 # Rows of a plan that counts epochs.
 _MOST_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow(Record):
-    """A configuration of a plan, with the age of its price in days; None where nobody said what day it is."""
+    """A configuration of a plan, with the age of its price in days (None where nobody said what day it is), and the
+    probabilities of meeting the limits (None where there are none). `sellers` are clouds that have the same GPUs.
+    """
 
     candidate: Candidate
     days_since_priced: int | None
+    deadline_probability: float | None
+    budget_probability: float | None
+    sellers: int
 
     json_paths: ClassVar[Mapping[str, str]] = {
         **{key: f"candidate.{path}" for key, path in Candidate.json_paths.items()},
         "price_age_days": "days_since_priced",
+        **paths("deadline_probability", "budget_probability", "sellers"),
     }
 
 
@@ -56,13 +74,18 @@ class Plan(Displayed, Framed, Record):
     view: ClassVar[str] = "plan"
     json_paths: ClassVar[Mapping[str, str]] = paths(
         *("model", "epochs", "considered", "infeasible", "reasons", "sentence", "most_epochs", "certainty"),
-        *("rivals", "gains", "critical_batch", "opaque_ops", "warnings"),
+        *("rivals", "runners_up", "gains", "critical_batch", "opaque_ops", "warnings"),
         dataset="job.dataset",
         samples="data.samples",
         tokens_per_sample="data.tokens_per_sample",
         global_batch="job.global_batch",
         deadline_seconds="limits.deadline_seconds",
         budget_dollars="limits.budget_dollars",
+        sure="limits.sure",
+        rows="folded_rows",
+        nearest_by_time="time_miss",
+        nearest_by_money="money_miss",
+        spot_option="spare_row",
         frontier="frontier_rows",
         chosen="chosen_row",
         objective="goal",
@@ -72,6 +95,8 @@ class Plan(Displayed, Framed, Record):
         interruptions_per_hour="terms.spot.interruptions_per_hour",
         restart_seconds="terms.spot.restart_seconds",
         boot_seconds="terms.extras.boot_seconds",
+        image_seconds="terms.extras.image_seconds",
+        data_seconds="terms.extras.data_seconds",
         billing="terms.extras.billing",
     )
     json_merged: ClassVar[tuple[str, ...]] = ("setup",)
@@ -134,15 +159,25 @@ class Plan(Displayed, Framed, Record):
             return next(iter(self.candidates), None)
         return chosen(self.candidates, self.limits, self.objective)
 
-    @property
+    @derived_property
     def shown(self) -> tuple[Candidate, ...]:
-        """The frontier and the chosen one, which may lie behind it; the cheapest first, or most epochs first."""
-        if self.counts_epochs or self.chosen is None or self.chosen in self.frontier:
-            return self.frontier
-        return tuple(sorted((*self.frontier, self.chosen), key=lambda row: row.dollars.mid))
+        """The frontier and the chosen one, which may lie behind it, one row per type and number of GPUs; the cheapest
+        first, or most epochs first.
+        """
+        choice, rows = self.chosen, self.frontier
+        if choice is not None and choice not in rows and not self.counts_epochs:
+            rows = tuple(sorted((*rows, choice), key=lambda row: row.dollars.mid))
+        return folded(rows, choice)
 
     @property
-    def goal(self) -> str | None:
+    def unfolded(self) -> tuple[Candidate, ...]:
+        """Every offer of the GPUs that are shown."""
+        kinds = [kind_of(row) for row in self.shown]
+        rows = [row for row in self.candidates if kind_of(row) in kinds]
+        return tuple(sorted(rows, key=lambda row: (kinds.index(kind_of(row)), row.dollars.mid)))
+
+    @property
+    def goal(self) -> str:
         """What is looked for: cheapest, fastest or knee."""
         return objective_of(self.limits, self.objective)
 
@@ -151,7 +186,37 @@ class Plan(Displayed, Framed, Record):
         """What might turn out better than the choice, and what a calibration of both would be worth."""
         if self.chosen is None or self.counts_epochs:
             return ()
-        return rivals(self.chosen, self.candidates, self.limits, self.goal or "cheapest", self.terms.extras)
+        return rivals(self.chosen, self.candidates, self.limits, self.goal, self.terms.extras)
+
+    @derived_property
+    def runners_up(self) -> tuple[RunnerUp, ...]:
+        """The best on other GPUs that is not chosen, and why."""
+        if self.chosen is None or self.counts_epochs:
+            return ()
+        return runners_up(self.chosen, self.candidates, self.frontier, self.limits, self.goal)
+
+    @derived_property
+    def nearest_by_time(self) -> Candidate | None:
+        """Where nothing meets the limits: the fastest within the budget; None without a deadline."""
+        return None if self.is_within_limits else nearest_by_time(self.candidates, self.limits)
+
+    @derived_property
+    def nearest_by_money(self) -> Candidate | None:
+        """Where nothing meets the limits: the cheapest within the deadline; None without a budget."""
+        return None if self.is_within_limits else nearest_by_money(self.candidates, self.limits)
+
+    @derived_property
+    def spare(self) -> Candidate | None:
+        """The GPUs of the choice as spot machines, where that is expected to cost less."""
+        if self.chosen is None or self.counts_epochs or self.terms.spot is not None:
+            return None
+        same = [row for row in self.candidates if kind_of(row) == kind_of(self.chosen)]
+        return as_spare(self.chosen, same, self.terms.extras)
+
+    @property
+    def spot_sentence(self) -> str | None:
+        """What the choice would take and cost as spot, in one sentence."""
+        return None if self.spare is None else as_spot(self.spare)
 
     @derived_property
     def gains(self) -> tuple[Gain, ...]:
@@ -166,12 +231,13 @@ class Plan(Displayed, Framed, Record):
         *,
         deadline_seconds: float | None = None,
         budget_dollars: float | None = None,
+        sure: float | None = None,
         objective: str | None = None,
     ) -> "Plan":
         """The same configurations under other limits; nothing is forecast again."""
         if self.counts_epochs:
             raise BadInput("a plan that counts epochs has them for its own limits: plan again")
-        return replace(self, limits=PlanLimits(deadline_seconds, budget_dollars), objective=objective)
+        return replace(self, limits=PlanLimits(deadline_seconds, budget_dollars, sure), objective=objective)
 
     @property
     def is_within_limits(self) -> bool:
@@ -180,48 +246,13 @@ class Plan(Displayed, Framed, Record):
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
-        if not self.candidates:
-            if self.missed is not None:
-                missed = _offer_text(self.missed, high=True)
-                return f"not one epoch has its {_HIGH_END} {self._within}; the nearest: {missed}"
-            return f"nothing runs this job: {next(iter(self.reasons))}"
-        goal = self.goal
-        if goal is None:
-            return "nothing is chosen: give a deadline to get the cheapest, or a budget to get the fastest"
-        if self.chosen is not None:
-            if self.counts_epochs:
-                return f"{self.chosen.epochs:g} epochs are {self._within} ({_HIGH_END}): {_offer_text(self.chosen)}"
-            kind = "knee of those" if goal == "knee" else goal
-            within = f" whose {_HIGH_END} is {self._within}" if self.limits else ""
-            return f"the {kind}{within}: {_offer_text(self.chosen)}"
-        nearest_candidate = nearest(self.candidates, self.limits)
-        assert nearest_candidate is not None
-        return f"no offer whose {_HIGH_END} is {self._within}; the nearest: {_offer_text(nearest_candidate, high=True)}"
+        """The recommendation in one sentence, or the nearest misses."""
+        return recommendation(self)
 
     @property
     def certainty(self) -> str | None:
         """What it would take to be sure, in one sentence."""
-        if self.chosen is None or not self.rivals:
-            return None
-        best = self.rivals[0]
-        names = " or ".join(f"{rival.candidate.offer.name} ({rival.probability:.0%})" for rival in self.rivals)
-        goal = ("faster" if self.goal == "fastest" else "cheaper") + (" and within the limits" if self.limits else "")
-        saved = show_seconds(best.saving) if self.goal == "fastest" else show_dollars(best.saving)
-        verdict = "" if self.goal == "fastest" or best.saving > best.calibration_dollars else ": not worth it"
-        return (
-            f"might be {goal}: {names}; to be sure, {RUNS} runs of {STEPS} steps on {self.chosen.offer.name} and "
-            f"{best.candidate.offer.name} cost {show_dollars(best.calibration_dollars)} and save {saved} on average"
-            f"{verdict}"
-        )
-
-    @property
-    def _within(self) -> str:
-        limits: tuple[tuple[float | None, Callable[[float], str]], ...] = (
-            (self.limits.deadline_seconds, show_seconds),
-            (self.limits.budget_dollars, show_dollars),
-        )
-        return "within " + " and ".join(show(limit) for limit, show in limits if limit is not None)
+        return to_be_sure(self)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -238,7 +269,32 @@ class Plan(Displayed, Framed, Record):
 
     def _row(self, candidate: Candidate) -> PlanRow:
         age = None if self.today is None else candidate.offer.instance.age(self.today).days
-        return PlanRow(candidate, age)
+        limits = self.limits
+        in_time, in_budget = limits.deadline_probability(candidate), limits.budget_probability(candidate)
+        return PlanRow(candidate, age, in_time, in_budget, sellers(candidate, self.candidates))
+
+    def _optional_row(self, candidate: Candidate | None) -> PlanRow | None:
+        return None if candidate is None else self._row(candidate)
+
+    @property
+    def folded_rows(self) -> tuple[PlanRow, ...]:
+        """What is shown: one row per type and number of GPUs."""
+        return tuple(map(self._row, self.shown))
+
+    @property
+    def time_miss(self) -> PlanRow | None:
+        """The nearest miss by time."""
+        return self._optional_row(self.nearest_by_time)
+
+    @property
+    def money_miss(self) -> PlanRow | None:
+        """The nearest miss by money."""
+        return self._optional_row(self.nearest_by_money)
+
+    @property
+    def spare_row(self) -> PlanRow | None:
+        """The GPUs of the choice as spot machines."""
+        return self._optional_row(self.spare)
 
     @property
     def frontier_rows(self) -> tuple[PlanRow, ...]:
@@ -248,7 +304,7 @@ class Plan(Displayed, Framed, Record):
     @property
     def chosen_row(self) -> PlanRow | None:
         """The choice, with the age of its price."""
-        return None if self.chosen is None else self._row(self.chosen)
+        return self._optional_row(self.chosen)
 
     @property
     def infeasible(self) -> int:
@@ -284,7 +340,8 @@ class Plan(Displayed, Framed, Record):
         if "precision" in setup["assumed"]:
             each = dict.fromkeys(candidate.forecast.precision for candidate in (row, *self.shown))
             setup["assumed"] = {**setup["assumed"], "precision": " or ".join(each)}
-        return setup
+        startup = {name: getattr(self.terms.extras, name) for name in self.terms.assumed_startup}
+        return {**setup, "assumed": {**setup["assumed"], **startup}}
 
 
 def planned(
@@ -299,13 +356,23 @@ def planned(
         raise BadInput("a plan is for a whole job: give a dataset or its samples, or the tokens of a language model")
     if request.most_epochs and job.tokens is not None:
         raise BadInput("epochs are counted over data: give a dataset or its samples, not the tokens of the training")
-    limits, terms, offers = request.limits, request.terms(), request.offers()
+    limits, offers = request.limits, request.offers()
     objective_of(limits, request.objective)
     session = session or Session()
     settled_job = settled(job, None, session).job
     model = session.model(settled_job)
     trace = session.trace(model, settled_job.recipe(1))
-    candidates, refusals = search(job, offers, strategies_in(request.strategies), session, progress, terms)
+    terms = request.terms(None if settled_job.known_dataset is None else settled_job.known_dataset.training_bytes)
+
+    def searched(offered: Sequence[Offer]) -> tuple[tuple[Candidate, ...], tuple[RefusedCandidate, ...]]:
+        fresh, old = by_age(offered, request.max_age_seconds, today)
+        runnable, cannot = search(job, fresh, strategies_in(request.strategies), session, progress, terms)
+        return runnable, (*cannot, *old)
+
+    candidates, refusals = searched(offers.first)
+    if offers.reserve and (not candidates or (limits and chosen(candidates, limits, request.objective) is None)):
+        more, cannot = searched(offers.reserve)
+        candidates, refusals = (*candidates, *more), (*refusals, *cannot)
     if not candidates and not any(refusal.why.is_too_large for refusal in refusals):
         raise BadInput(f"no offer can run this job: {refusals[0].why.reason}")
     missed = None
@@ -331,13 +398,3 @@ def planned(
         missed=missed,
         today=today,
     )
-
-
-def _offer_text(candidate: Candidate, *, high: bool = False) -> str:
-    """An offer as text, with the middle values or the high ends of its intervals."""
-    offer, total_seconds, dollars = candidate.offer, candidate.total_seconds, candidate.dollars
-    changes = "".join(f", {value}" for _, value in candidate.variant)
-    name = f"{offer.name} ({offer.where}, {offer.gpus} × {offer.instance.device}{changes})"
-    if high:
-        return f"{name}, up to {show_seconds(total_seconds.high)} and {show_dollars(dollars.high)}"
-    return f"{name}, {show_seconds(total_seconds.mid)} for {show_dollars(dollars.mid)}"

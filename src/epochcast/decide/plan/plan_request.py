@@ -9,23 +9,18 @@ from typing import TYPE_CHECKING
 from epochcast.base.options import Option, check_fields, option, options_of
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.where import PLACE_OPTIONS
-from epochcast.units import parse_bytes, parse_names, parse_seconds
+from epochcast.units import parse_counts, parse_dollars, parse_fraction, parse_names, parse_seconds, parse_size
 
 if TYPE_CHECKING:
     from epochcast.decide.plan.choice import PlanLimits
-    from epochcast.decide.plan.offers import Offer
+    from epochcast.decide.plan.offers import OffersInOrder
     from epochcast.decide.plan.plan_terms import PlanTerms
     from epochcast.decide.plan.spot import Spot
 
 # Up to two of the largest machines that most clouds have.
 OFFERED_GPUS = (1, 2, 4, 8, 16)
+MOST_EPOCHS_SURE = 0.95
 _STRATEGIES = next(place_option.help for place_option in PLACE_OPTIONS if place_option.name == "strategy")
-
-
-def _gpu_counts(text: str) -> tuple[int, ...]:
-    from epochcast.decide.plan.offers import gpu_counts
-
-    return gpu_counts(text)
 
 
 def _number_text(value: object) -> str | None:
@@ -72,10 +67,22 @@ class PlanRequest:
         flag="--deadline",
     )
     budget_dollars: float | None = option(
-        None, "Choose the fastest that costs at most this many dollars.", unit="dollars", above=0, flag="--budget"
+        None,
+        "Choose the fastest that costs at most this, like $100.",
+        unit="dollars",
+        above=0,
+        parse=parse_dollars,
+        flag="--budget",
+    )
+    sure: float | None = option(
+        None,
+        "Probability with which deadline and budget are to be met, like 90% [default: by expected values].",
+        parse=parse_fraction,
     )
     objective: str | None = option(None, "What to choose: cheapest, fastest or knee (most time saved per dollar).")
-    most_epochs: bool = option(False, "Find how many epochs fit in the budget or before the deadline.")
+    most_epochs: bool = option(
+        False, "Find how many epochs fit in the budget or before the deadline, 95% sure unless --sure says otherwise."
+    )
     clouds: tuple[str, ...] = option(
         (),
         "Only these clouds, like aws,gcp; your own machines and marketplaces count only if named.",
@@ -92,9 +99,23 @@ class PlanRequest:
     gpus: tuple[int, ...] = option(
         OFFERED_GPUS,
         "Numbers of GPUs, in whole machines of one kind, like 1,8 or 1-64 (powers of two).",
-        parse=_gpu_counts,
+        parse=parse_counts,
         default_text="1,2,4,8,16",
         example="[1, 2, 4, 8]",
+    )
+    nodes: tuple[int, ...] = option(
+        (),
+        "Numbers of machines used together, like 2 or 1-4 [default: 1; several where one meets no limit].",
+        parse=partial(parse_counts, what="machines"),
+        example="[1, 2]",
+    )
+    max_age_seconds: float | None = option(
+        None,
+        "Leave out prices older than this, like 30d [default: a note names those older than 90 days].",
+        unit="seconds",
+        above=0,
+        parse=partial(parse_seconds, unit="d"),
+        flag="--max-age",
     )
     any_host: bool = option(False, "Include machines with few CPUs or little host memory per GPU.")
     strategies: tuple[str, ...] = option(
@@ -143,30 +164,50 @@ class PlanRequest:
         flag="--restart",
     )
     billing: str | None = option(None, "Billed by second, minute or hour [default: the cloud's].")
-    boot_seconds: float = option(
-        0.0,
-        "Boot time of a rented machine, like 4m; it is billed.",
+    boot_seconds: float | None = option(
+        None,
+        "Boot time of a rented machine; it is billed [default: 2m].",
         unit="seconds",
+        least=0,
         parse=partial(parse_seconds, unit="m"),
-        default_text="0s",
         flag="--boot",
+    )
+    image_seconds: float | None = option(
+        None,
+        "Time to pull the container image onto a rented machine [default: 200s, 5 GB].",
+        unit="seconds",
+        least=0,
+        parse=partial(parse_seconds, unit="m"),
+        flag="--image-pull",
+    )
+    data_seconds: float | None = option(
+        None,
+        "Time to copy the data onto a rented machine [default: the dataset's size at 200 MB/s].",
+        unit="seconds",
+        least=0,
+        parse=partial(parse_seconds, unit="m"),
+        flag="--data-transfer",
     )
     storage_bytes: float = option(
         0.0,
         "Storage during the job, like 500GB, at --storage-price.",
         unit="bytes",
-        parse=parse_bytes,
+        parse=parse_size,
         flag="--storage",
     )
-    storage_dollars_per_gigabyte_month: float = option(0.0, "Dollars per GB and month.", flag="--storage-price")
+    storage_dollars_per_gigabyte_month: float = option(
+        0.0, "Dollars per GB and month, like $0.08.", parse=parse_dollars, flag="--storage-price"
+    )
     egress_bytes: float = option(
         0.0,
         "Data downloaded at the end, like 20GB, at --egress-price.",
         unit="bytes",
-        parse=parse_bytes,
+        parse=parse_size,
         flag="--egress",
     )
-    egress_dollars_per_gigabyte: float = option(0.0, "Dollars per GB.", flag="--egress-price")
+    egress_dollars_per_gigabyte: float = option(
+        0.0, "Dollars per GB, like $0.09.", parse=parse_dollars, flag="--egress-price"
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, PLAN_OPTIONS)
@@ -188,7 +229,9 @@ class PlanRequest:
         """How long the job may take and what it may cost."""
         from epochcast.decide.plan.choice import PlanLimits
 
-        return PlanLimits(self.deadline_seconds, self.budget_dollars)
+        # The most epochs at expected values would exceed the limits in half of all cases.
+        sure = MOST_EPOCHS_SURE if self.sure is None and self.most_epochs else self.sure
+        return PlanLimits(self.deadline_seconds, self.budget_dollars, sure)
 
     @property
     def interruptions(self) -> "Spot | None":
@@ -200,11 +243,11 @@ class PlanRequest:
         restart = RESTART_SECONDS if self.restart_seconds is None else self.restart_seconds
         return Spot(self.spot, self.checkpoint_seconds, restart)
 
-    def offers(self) -> "tuple[Offer, ...]":
-        """The offers that count."""
-        from epochcast.decide.plan.offers import offers
+    def offers(self) -> "OffersInOrder":
+        """The offers that count: those to look at first, and several machines for where one meets no limit."""
+        from epochcast.decide.plan.offers import offers, one_machine_first
 
-        return offers(
+        offered = offers(
             self.gpus,
             clouds=self.clouds,
             devices=self.devices,
@@ -212,20 +255,25 @@ class PlanRequest:
             spot=self.spot is not None,
             any_host=self.any_host,
         )
+        return one_machine_first(offered, self.nodes, () if self.gpus == OFFERED_GPUS else self.gpus)
 
-    def terms(self) -> "PlanTerms":
-        """Everything beside job, offers and limits, looked up and checked."""
+    def terms(self, data_bytes: float | None = None) -> "PlanTerms":
+        """Everything beside job, offers and limits, looked up and checked. `data_bytes` are copied to every machine."""
         from epochcast.decide.plan.billing import Extras
         from epochcast.decide.plan.learning import critical_batch
         from epochcast.decide.plan.plan_terms import PlanTerms, policy_of, what_if_in
+        from epochcast.decide.plan.startup import STARTUP, startup_of
 
+        startup = startup_of(self.boot_seconds, self.image_seconds, self.data_seconds, data_bytes)
+        extras = {**{name: getattr(self, name) for name in Extras.__slots__}, **startup}
         return PlanTerms(
             policy_of(self.batch_policy, self.batch, self.max_global_batch),
             None if self.critical_batch is None else critical_batch(self.critical_batch),
             what_if_in(self.what_if),
-            Extras(**{name: getattr(self, name) for name in Extras.__slots__}),
+            Extras(**extras),
             self.interruptions,
             tuple((self.augment_epochs or {}).items()),
+            tuple(name for name in STARTUP if getattr(self, name) is None),
         )
 
 

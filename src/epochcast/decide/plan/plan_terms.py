@@ -82,6 +82,8 @@ class PlanTerms:
     spot: Spot | None = None
     augment_epochs: tuple[tuple[int, int], ...] = ()
     """Copies of each sample (`augment`) to try, each with the epochs that reach the wanted accuracy with it."""
+    assumed_startup: tuple[str, ...] = ()
+    """The parts of start-up in `extras` that nobody said."""
 
     def __post_init__(self) -> None:
         if prod(1 + len(values) for _, values in self.what_if) * max(1, len(self.augment_epochs)) > MOST_VARIANTS:

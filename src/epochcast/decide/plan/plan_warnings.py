@@ -7,7 +7,9 @@ from epochcast.base.notes import Importance, Note
 from epochcast.decide.plan.candidate import Candidate
 from epochcast.decide.plan.plan_terms import PlanTerms
 from epochcast.hardware.instance import FRESH, Instance
+from epochcast.hardware.price import OWNED
 from epochcast.predict.forecast.job import Job
+from epochcast.units import show_seconds
 
 # So many machines are named; more are counted.
 _MOST_NAMES = 3
@@ -25,6 +27,7 @@ def warnings_of(
                 *_batch(job, candidates, terms),
                 *_hosts(shown),
                 *_spot(shown, terms),
+                *_startup(job, shown, terms),
                 *_prices(list(dict.fromkeys(candidate.offer.instance for candidate in shown)), terms, today),
             ]
         )
@@ -64,6 +67,19 @@ def _spot(shown: Sequence[Candidate], terms: PlanTerms) -> Iterator[Note]:
     )
 
 
+def _startup(job: Job, shown: Sequence[Candidate], terms: PlanTerms) -> Iterator[Note]:
+    if not terms.assumed_startup or not any(candidate.offer.instance.cloud not in OWNED for candidate in shown):
+        return
+    extras = terms.extras
+    is_sized = job.known_dataset is not None or "data_seconds" not in terms.assumed_startup
+    transfer = f"data transfer {show_seconds(extras.data_seconds)}"
+    data = transfer if is_sized else "no data transfer, as its size is unknown"
+    yield Note(
+        f"Assuming {show_seconds(extras.boot_seconds)} to boot, image pull {show_seconds(extras.image_seconds)}, "
+        f"{data}: set --boot, --image-pull, --data-transfer."
+    )
+
+
 def _prices(rented: Sequence[Instance], terms: PlanTerms, today: date | None) -> Iterator[Note]:
     if not rented:
         return
@@ -85,8 +101,9 @@ def _prices(rented: Sequence[Instance], terms: PlanTerms, today: date | None) ->
         old = sorted((instance.age(today).days, instance.name) for instance in rented if instance.is_stale(today))
         if old:
             names = _names([f"{name} ({age} days)" for age, name in reversed(old)])
-            text = f"{len(old)} prices are older than {FRESH.days} days: {names}."
-            yield Note(f"{text} `epochcast instances import` refreshes them.", Importance.EVIDENCE)
+            are = "price is" if len(old) == 1 else "prices are"
+            text = f"{len(old)} {are} older than {FRESH.days} days: {names}."
+            yield Note(f"{text} `epochcast instances update` refreshes them.", Importance.EVIDENCE)
 
 
 def _names(names: Sequence[str]) -> str:

@@ -133,7 +133,11 @@ def _latent(model: DiffusionModel, shape: tuple[int, ...] | None, text: str) -> 
 
 def _captured(text: str, model: DiffusionModel, latent: tuple[int, ...]) -> "TorchModel":
     diffusers = _diffusers()
-    from epochcast.describe.capture.torch.diffusion_inputs import diffusion_example, squared_error
+    from epochcast.describe.capture.torch.diffusion_inputs import (
+        diffusion_example,
+        forget_between_passes,
+        squared_error,
+    )
     from epochcast.describe.capture.torch.meta_modules import constructed
     from epochcast.describe.capture.torch.small_values import Values
     from epochcast.describe.capture.torch.user_workload import from_workload
@@ -146,6 +150,7 @@ def _captured(text: str, model: DiffusionModel, latent: tuple[int, ...]) -> "Tor
         module = constructed(lambda: kind.from_config({**model.config}), text, values)
     except (TypeError, ValueError, KeyError) as problem:
         raise BadInput(f"{text} is not a valid configuration: {str(problem).splitlines()[0]}") from problem
+    forget_between_passes(module)
     example = diffusion_example(model.class_name, module.config, latent, model.text_tokens)
     workload = Workload(module, example, squared_error, name=text)
     return from_workload(workload, text, None, values, in_place=True)

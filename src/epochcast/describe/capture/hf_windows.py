@@ -8,8 +8,6 @@ gpt-oss' sinks) writes its scores, whatever a mask hides.
 
 from typing import Any
 
-from epochcast.describe.capture.torch.fused_kernels import has_window_kernel, windowed
-
 WINDOWS = "fused_attention_with_window"
 _SDPA = "sdpa"
 
@@ -34,6 +32,8 @@ def _attention(module: Any, *operands: Any, sliding_window: int | None = None, *
     """A window is of the tokens up to a query's own; without causality as many behind it, too."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+    from epochcast.describe.capture.torch.fused_kernels import windowed
+
     said = options.get("is_causal")
     is_causal = getattr(module, "is_causal", True) if said is None else said
     window = sliding_window or 0
@@ -43,5 +43,7 @@ def _attention(module: Any, *operands: Any, sliding_window: int | None = None, *
 
 def _mask(*arguments: Any, **options: Any) -> Any:
     from transformers.masking_utils import sdpa_mask
+
+    from epochcast.describe.capture.torch.fused_kernels import has_window_kernel
 
     return None if has_window_kernel() else sdpa_mask(*arguments, **options)

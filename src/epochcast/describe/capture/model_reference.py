@@ -8,6 +8,7 @@
 ('config.json', '')
 """
 
+import re
 from dataclasses import dataclass
 from typing import Self
 
@@ -20,12 +21,18 @@ DETECTORS = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark"
 """Prefixes of a detector by the name of its configuration there."""
 NNUNET, YOLO = "nnunet", "ultralytics"
 """Prefixes of a plan of nnU-Net, and of a network that the user's ultralytics builds."""
+_YOLO_NAME = re.compile(r"(yolov?\d+\w*|yolov\d+-\w+|rtdetr-[lx])(-(seg|pose|obb|cls))?(\.pt|\.yaml)?")
 FACES = "arcface"
 """Prefix of a network for faces with the head it is trained with."""
 PREFIXES = (*LIBRARIES, CONFIG, SIZES, KERNELBENCH, FACES, DIFFUSERS, NNUNET, YOLO, *DETECTORS)
 CONFIGURED = (CONFIG, DIFFUSERS)
 """Prefixes whose name may be a configuration file."""
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
+
+
+def is_yolo_name(name: str) -> bool:
+    """Whether ultralytics knows networks by such names: yolo11n, yolov8s-seg.pt."""
+    return _YOLO_NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

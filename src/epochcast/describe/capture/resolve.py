@@ -37,6 +37,7 @@ from epochcast.describe.capture.model_reference import (
     SIZES,
     YOLO,
     ModelReference,
+    is_yolo_name,
 )
 from epochcast.describe.capture.sample_contents import PLAIN, SampleContents
 from epochcast.describe.capture.torch.factory import is_hugging_face, packages_of
@@ -98,7 +99,7 @@ def _named_by_a_library(parts: ModelReference, text: str) -> ModelReference:
     """The reference, with the prefix of ultralytics or diffusers where a name is theirs."""
     if parts.prefix or parts.is_code:
         return parts
-    if _YOLO_NAME.fullmatch(text) and not is_known(text):
+    if is_yolo_name(text) and not is_known(text):
         return ModelReference(YOLO, text)
     network = diffusers_name(text)
     return ModelReference(DIFFUSERS, network) if network and not _is_folder(text) else parts
@@ -121,10 +122,6 @@ def _is_folder(text: str) -> bool:
         return Path(text).is_dir()
     except (OSError, ValueError):
         return False
-
-
-_YOLO_NAME = re.compile(r"(yolov?\d+\w*|yolov\d+-\w+|rtdetr-[lx])(-(seg|pose|obb|cls))?(\.pt|\.yaml)?")
-"""Names of ultralytics, as its own command takes them."""
 
 
 def _is_file(text: str) -> bool:

@@ -30,6 +30,12 @@ class Workload:
     `step`: `step(model, batch)` runs a whole step instead: several models, losses and optimizers, as often as it likes.
     It calls `backward()` itself, or returns the loss, or a tuple or dict of losses. Where it runs no optimizer the one
     that was asked for updates all parameters once.
+
+    >>> import epochcast as ec
+    >>> import torch
+    >>> workload = ec.Workload(torch.nn.Linear(64, 10), inputs=torch.zeros(2, 64))
+    >>> ec.forecast(workload, device="V100", batch=32).parameters
+    650
     """
 
     model: object

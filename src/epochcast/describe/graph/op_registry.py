@@ -31,6 +31,18 @@ _ATTRIBUTES = (bool, int, float, str, tuple)
 def register_op(kind: KindClass) -> KindClass:
     """Add an operator to the table, as a decorator of a frozen dataclass that inherits `Kind`. A class of the same name
     and module takes the place of the one before it.
+
+    >>> from dataclasses import dataclass
+    >>> import epochcast as ec
+    >>> @ec.register_op
+    ... @dataclass(frozen=True, slots=True)
+    ... class Rotate(ec.Kind):
+    ...     label = "docs_rotate"
+    ...     targets = ("mylib::rotate",)
+    ...     def flops(self, op):
+    ...         return 6 * op.outputs[0].elements
+    >>> registered_class("mylib::rotate") is Rotate
+    True
     """
     _check(kind)
     before = KIND_CLASSES.get(kind.label)

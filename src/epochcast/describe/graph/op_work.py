@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 
 class OpClass(Enum):
-    """Groups of ops that run at like efficiency; what profiles and tables are keyed by."""
+    """Groups of ops that run at like efficiency; what profiles and tables are keyed by.
+
+    >>> import epochcast as ec
+    >>> ec.OpClass("conv") is ec.OpClass.CONV
+    True
+    """
 
     LINEAR = "linear"
     BATCHED_MATMUL = "batched_matmul"

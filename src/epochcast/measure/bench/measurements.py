@@ -140,6 +140,11 @@ def read(path: Path) -> Measurements:
     return Measurements(tuple(rows.values()), machines, whole_bytes, tuple(warnings))
 
 
+def is_measurements(path: Path) -> bool:
+    """Whether a file begins like a measurement file."""
+    return path.stat().st_size > len(_FIRST_LINE) and _may_be_ours(path)
+
+
 class Appender:
     """An open measurement file, to which one process appends row by row.
 

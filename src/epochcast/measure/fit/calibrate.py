@@ -143,8 +143,25 @@ def calibrate(
     """
     precision = None if precision is None else find_precision(precision).name
     notes: list[str] = []
-    pieces: list[StepPieces] = []
     runs, failures = device_runs(rows, device, precision, allow_code, notes) if rows or gemm is None else ([], [])
+    if gemm is not None:
+        gemm = replace(gemm, precision=gemm.precision or precision or "fp32")
+    return calibrate_runs(runs, failures, device, cost_model, date=date, notes=notes, gemm=gemm, allow_code=allow_code)
+
+
+def calibrate_runs(
+    runs: Sequence[MeasuredRun],
+    failures: Sequence[FailedRow],
+    device: Device,
+    cost_model: CostModel,
+    *,
+    date: str,
+    notes: Sequence[str] = (),
+    gemm: Product | None = None,
+    allow_code: bool = False,
+) -> Calibration:
+    """A profile from runs on one device; `failures` and `notes` are of the table that they were read from."""
+    pieces: list[StepPieces] = []
     if runs:
         pieces, without = step_pieces(runs, cost_model, allow_code)
         failures = [*without, *failures]
@@ -153,7 +170,6 @@ def calibrate(
     step_count = len(pieces)
     fractions = {}
     if gemm is not None:
-        gemm = replace(gemm, precision=gemm.precision or precision or "fp32")
         math = PRECISIONS[gemm.precision].math
         fractions = {math: check_rate(device, gemm, math)}
         pieces.append(product_pieces(gemm, device, cost_model))
@@ -194,7 +210,7 @@ def _class_factors(by_kind: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _precisions(runs: list[MeasuredRun], failures: list[FailedRow], gemm: Product | None) -> tuple[str, ...]:
+def _precisions(runs: Sequence[MeasuredRun], failures: Sequence[FailedRow], gemm: Product | None) -> tuple[str, ...]:
     """What was measured, in the order of the table."""
     failed = {failure.row_index for failure in failures}
     forecast_runs = [run for run in runs if run.row_index not in failed]

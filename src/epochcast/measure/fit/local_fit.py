@@ -91,11 +91,18 @@ class FittedDevice(Record):
 
 
 def fit_files(
-    paths: Sequence[Path], *, date: str, progress: Progress | None = None, allow_code: bool = False
+    paths: Sequence[Path],
+    *,
+    date: str,
+    progress: Progress | None = None,
+    allow_code: bool = False,
+    steps: Sequence[Measurement] = (),
 ) -> FittedDevice:
-    """The model from one or more measurement files; `allow_code` lets a row's model be `file.py:factory`."""
+    """The model from one or more measurement files; `allow_code` lets a row's model be `file.py:factory`. `steps` are
+    further measured ones, of which those of this hardware count.
+    """
     files = [read(path) for path in paths]
-    rows = [row for file in files for row in file.rows]
+    rows = [*(row for file in files for row in file.rows), *steps]
     fitted = fit_local(rows, date=date, progress=progress, allow_code=allow_code)
     return replace(fitted, warnings=tuple(warning for file in files for warning in file.warnings))
 

@@ -5,12 +5,14 @@
     max 2048, "texts of 3234±2548 tokens"            mean=3234,std=2548,max=2048,cut,padded
     seq<=2048 of a source that says so elsewhere     the same, by `source_texts` of `row_names.toml`
     seq<=512, "mean 120 tokens"                      mean=120,max=512,padded
+    max 2048 (alpaca, padded to longest)             mean=120,max=1304,padded: by `data_texts` of `row_names.toml`
     seq<=512 and nothing else                        mean=256,max=512,padded: spread evenly up to the maximum
 
 Whether longer texts are cut or left out depends on the trainer (`drops_long_texts`).
 """
 
 import re
+from collections.abc import Mapping
 
 from epochcast.measure.tables.cells import Row, text
 from epochcast.measure.tables.row_names import is_trainer, row_names
@@ -27,7 +29,7 @@ _MEAN = re.compile(r"\bmean (\d+) tokens\b|\btexts of (\d+) tokens\b")
 def says_lengths(row: Row) -> bool:
     """Whether a row, or its source, says more of its texts than the longest."""
     words, note = text(row, "input_shape").casefold(), text(row, "note").casefold()
-    return bool(re.search(r"\bmean \d+\b", words) or _uncut_texts(row, note) or _MEAN.search(note))
+    return bool(re.search(r"\bmean \d+\b", words) or _uncut_texts(row, note) or _MEAN.search(note) or _data_texts(row))
 
 
 def length_distribution(row: Row) -> str | None:
@@ -44,10 +46,19 @@ def length_distribution(row: Row) -> str | None:
     if mean is not None:
         return f"mean={mean[1]},max={most[1]},{way}" if int(mean[1]) <= int(most[1]) else None
     uncut = _uncut_texts(row, note)
+    known = _data_texts(row)
+    if uncut is None and known is not None and known["mean"] < int(most[1]):
+        return f"mean={known['mean']},max={min(int(most[1]), known['longest'])},{way}"
     if uncut is None:
         return _spread_evenly(row, note, way)
     limit = DROPPED if is_trainer("drops_long_texts", text(row, "framework")) else CUT
     return f"mean={uncut[0]},std={uncut[1]},max={most[1]},{limit},{way}"
+
+
+def _data_texts(row: Row) -> Mapping[str, int] | None:
+    """Mean and longest of the texts of a data set that a row names beside its maximum, or as its data."""
+    words = re.split(r"[^a-z0-9\-]+", f"{text(row, 'input_shape')} {text(row, 'data')}".casefold())
+    return next((texts for name, texts in row_names()["data_texts"].items() if name in words), None)
 
 
 def _spread_evenly(row: Row, note: str, way: str) -> str | None:

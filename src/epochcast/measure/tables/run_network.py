@@ -61,6 +61,11 @@ class NamedNetwork:
     largest_shape: Shape | None = None
     """The largest sample, where samples differ: the peak of memory is its batch's."""
 
+    @property
+    def is_of_texts(self) -> bool:
+        """Whether its input is a sequence of tokens."""
+        return self.input_shape is not None and len(self.input_shape) == 1
+
 
 @remembered(1)
 def model_names() -> Mapping[str, Any]:
@@ -128,6 +133,14 @@ def _entry(model: str) -> Any:
     """What the list has for any source; names may differ in punctuation and owner."""
     entries: Mapping[str, Any] = model_names()["any"]
     return entries.get(model) or (entries.get(_entry_names().get(squeezed(model), "")) if model not in ZOO else None)
+
+
+def is_listed(source: str, model: str) -> bool:
+    """Whether the list has a name, of this source or of any: as a network, or as one that cannot be built."""
+    names = model_names()
+    reasons = (*names["cannot"].values(), *names["cannot_source"].get(source, {}).values())
+    of_source = model in names.get("source", {}).get(source, {})
+    return of_source or _entry(model) is not None or any(model in listed for listed in reasons)
 
 
 @remembered(1)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.describe.graph.compilers import EAGER, find_compiler
+from epochcast.describe.graph.kernels import UNSLOTH
 from epochcast.describe.graph.recipe import HALF, OPERATORS, SELECTIVE
 from epochcast.measure.tables.cells import Row, text
 from epochcast.measure.tables.row_names import compiles, is_trainer, listed, row_names, source_layout
@@ -29,7 +30,6 @@ _PER_OPERATOR = re.compile(r"per.?op|\bop\b|operator")
 _EMPTIED = re.compile(r"cache emptied every (\d+) steps")
 _BEFORE_GRAPHS = re.compile(r"v0\.\d")
 _CHECKPOINTS = re.compile(r"\bcheckpointing on\b|\b(?:activation checkpointing|recompute)=true\b")
-_OFFLOADED = "optimizer offloaded to the host"
 _IN_PLACE_CHUNKS = 6
 """A loss whose gradient is written over its half-precision scores: three float32 copies of a sixth of them."""
 _YES, _NO = ("true", "1", "yes"), ("", "false", "0", "no", "nan")
@@ -50,9 +50,8 @@ def run_options(row: Row, framework: str) -> dict[str, Any]:
         options["checkpointing"] = _layout_of_source(row).get("recompute", "full")
     if "offload" in recompute:
         options["offload_activations"] = True
-    if is_trainer("loss_in_place", f"{text(row, 'framework')} {note}"):
-        options["loss_chunks"] = _IN_PLACE_CHUNKS
-    if _OFFLOADED in note:
+    options |= _library_options(row, note)
+    if is_trainer("host_optimizer", f"{text(row, 'framework')} {text(row, 'optimizer')} {note}"):
         options["offload"] = "optimizer"
     emptied = _EMPTIED.search(note)
     usual_steps = _usual_emptied_steps(row)
@@ -61,6 +60,20 @@ def run_options(row: Row, framework: str) -> dict[str, Any]:
     if tensor_ranks(row) > 1:
         options["sequence_parallel"] = _is_sequence_parallel(row)
     return options
+
+
+def _library_options(row: Row, note: str) -> dict[str, Any]:
+    """What a library of kernels brings: its own instead of a compiler's, and a loss in place."""
+    framework = text(row, "framework")
+    in_place = is_trainer("loss_in_place", framework) or is_trainer("loss_in_place_by_note", note)
+    chunks = {"loss_chunks": _IN_PLACE_CHUNKS} if in_place else {}
+    return {**chunks, "kernels": UNSLOTH, "compile": EAGER} if has_library_kernels(row) else chunks
+
+
+def has_library_kernels(row: Row) -> bool:
+    """Whether the trainer brings kernels of its own, which `kernels` has; "triton" in `compiled` are these."""
+    word = text(row, "compiled").casefold()
+    return is_trainer("library_kernels", text(row, "framework")) and word in (*_NO, "triton", UNSLOTH)
 
 
 def _usual_emptied_steps(row: Row) -> int | None:
@@ -114,7 +127,7 @@ def _is_left_eager(row: Row) -> bool:
 def compiler_notes(row: Row) -> list[str]:
     """What was assumed of a compiler that nobody here knows."""
     word = text(row, "compiled")
-    name = listed("nearest_compiler", word) if word else None
+    name = listed("nearest_compiler", word) if word and not has_library_kernels(row) else None
     return [f"compiled by {word} is answered as {name}"] if name else []
 
 

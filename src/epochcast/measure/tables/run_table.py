@@ -41,7 +41,7 @@ from epochcast.measure.tables.row_names import (
 )
 from epochcast.measure.tables.run_layout import RunLayout, check_copies, run_layout
 from epochcast.measure.tables.run_lengths import length_distribution, says_lengths
-from epochcast.measure.tables.run_memory import MeasuredMemory, measured_memory
+from epochcast.measure.tables.run_memory import MeasuredMemory, left_open, measured_memory
 from epochcast.measure.tables.run_network import (
     NamedNetwork,
     bare_network,
@@ -54,9 +54,10 @@ from epochcast.measure.tables.run_network import (
 )
 from epochcast.measure.tables.run_options import SUBMISSION, compiler_notes, run_options
 from epochcast.measure.tables.run_scripts import RunScript, run_script
-from epochcast.measure.tables.run_submissions import SubmittedTexts, submitted_texts
+from epochcast.measure.tables.run_submissions import SubmittedStep, submitted_step, trains_another_network
 from epochcast.measure.tables.run_tuning import RunTuning, run_tuning
 from epochcast.measure.tables.run_versions import Version, framework_version, least_version, noted_version
+from epochcast.measure.tables.written_rows import completed, trainer_default
 from epochcast.predict.cost.software_setting import SoftwareSetting, turns_channels_last
 from epochcast.predict.forecast.framework import setting_of
 from epochcast.predict.forecast.job import Job
@@ -74,6 +75,7 @@ _OLD_TORCH = (2, 0)
 _FUSED_ATTENTION = "flash_attention=true"
 # A decoder whose formulas are written out one by one has an optimizer of its own, too (`zoo/handwritten.py`).
 _HANDWRITTEN = "style=handwritten"
+_HALVES = ("fp16", "bf16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ def _run(
 ) -> MeasuredRun:
     if REFUSED in row:
         raise row[REFUSED]
+    row, filled = completed(row)
     source, model = text(row, "source"), text(row, "model")
     if not model:
         raise MissingCell("model")
@@ -191,15 +194,16 @@ def _run(
     seconds = _seconds(row, batch * gpus, network, needs_time=needs_time)
     device = _device(row, source, own_device)
     script = run_script(source, _framework(row), network.reference)
-    submitted = submitted_texts(row, device) if _is_of_texts(network) else None
+    submitted = submitted_step(row, device, network)
     precision = _precision(row, device, script) if submitted is None else NamedPrecision(submitted.precision)
     tuning = run_tuning(row, network, precision.quantisation)
     optimizer = _optimizer(row, precision, script, submitted, tuning)
     job = _job(row, network, device, batch, optimizer, layout, precision, tuning)
-    if layout is None and _is_of_texts(network):
+    if layout is None and network.is_of_texts:
         check_copies(row, network.reference, job.quantize, device)
     if script is not None and job.attention == "flash":
         job = replace(job, attention=script.attention)
+    notes = (*_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row))
     return MeasuredRun(
         row_index,
         source,
@@ -207,7 +211,7 @@ def _run(
         network.reference,
         network.input_shape,
         device,
-        job,
+        replace(job, assumed=left_open(row, notes)),
         gpus,
         count(row, "nodes") or (layout and layout.nodes) or 1,
         text(row, "interconnect") or None,
@@ -220,7 +224,7 @@ def _run(
         number(row, "parameters") or network.parameters,
         job.compile != EAGER,
         largest_shape=network.largest_shape,
-        notes=(*_notes(row, network, optimizer), *tuning.notes, *compiler_notes(row)),
+        notes=(*filled, *notes),
     )
 
 
@@ -230,6 +234,8 @@ def _check_time(row: Row, source: str, model: str) -> None:
         raise MissingCell("step_seconds", "samples_per_second")
     if has_own_kernels(source, text(row, "framework")):
         raise OtherSoftware(f"{model}: {text(row, 'framework')} has kernels of its own, which are not forecast here")
+    if trains_another_network(row):
+        raise OtherSoftware(f"{model}: MLPerf's open division may train another network than it names")
     reason = TIMED_EARLIER.get((source, text(row, "framework_version")))
     if reason is not None:
         raise OtherSoftware(f"{model}: {reason}")
@@ -304,11 +310,11 @@ def _job(
     version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
     version = version or (noted_version(text(row, "note")) if framework == "pytorch" else None)
     attention, update_style = _eras(row, version, optimizer)
-    lengths = length_distribution(row) if _is_of_texts(network) else None
+    lengths = length_distribution(row) if network.is_of_texts else None
     if _HANDWRITTEN in network.reference:
         update_style = "loop"
     options = run_options(row, framework)
-    features = [name for name, is_used in _features(options, tuning) if is_used]
+    features = [name for name, is_used in _features(options, tuning, text(row, "framework")) if is_used]
     ran_version = version or least_version(device.generation, features)
     mode = text(row, "mode") or "training"
     if mode == "training" and optimizer.name == "none":
@@ -336,13 +342,13 @@ def _job(
     )
 
 
-def _is_of_texts(network: NamedNetwork) -> bool:
-    return network.input_shape is not None and len(network.input_shape) == 1
-
-
-def _features(options: Mapping[str, Any], tuning: RunTuning) -> tuple[tuple[str, bool], ...]:
+def _features(options: Mapping[str, Any], tuning: RunTuning, words: str) -> tuple[tuple[str, bool], ...]:
     """What a job uses of newer software, by its name in `least_version`."""
-    return ("compile", options["compile"] not in (EAGER, "xla", "vendor")), ("adapters", bool(tuning.options))
+    return (
+        ("compile", options["compile"] not in (EAGER, "xla", "vendor")),
+        ("adapters", bool(tuning.options)),
+        ("recent_trainer", is_trainer("recent", words)),
+    )
 
 
 def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[str, str]:
@@ -373,19 +379,32 @@ def _precision(row: Row, device: Device, script: RunScript | None) -> NamedPreci
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return NamedPrecision("amp_fp16" if is_half else "amp_bf16")
     precision = named_precision(text(row, "source"), words)
-    if precision.quantisation is not None and is_trainer("half_beside_quantised", text(row, "note")):
-        half = precision.name.removeprefix("amp_")
-        precision = replace(precision, name=half, weights=half)
-    if is_trainer("master_weights", text(row, "framework")):
-        precision = replace(precision, name=_mastered(precision.name, text(row, "framework")), weights=None)
+    precision = _as_trained(row, precision)
     if precision.name == "tf32" and "tf32" not in device.peak_flops_per_second:
         return replace(precision, name="fp32")  # where the device has no such cores, the framework's tf32 is plain fp32
     return precision
 
 
+def _as_trained(row: Row, precision: NamedPrecision) -> NamedPrecision:
+    """A precision as the row's trainer means it: what is computed in half, and how weights are stored beside that."""
+    framework, half = text(row, "framework"), precision.name.removeprefix("amp_")
+    if precision.quantisation is not None and is_trainer("half_beside_quantised", text(row, "note")):
+        precision = replace(precision, name=half, weights=half)
+    if half in _HALVES and is_trainer("library_kernels", framework) and "lora" in text(row, "method").casefold():
+        precision = replace(precision, name=f"amp_{half}", weights=half)
+    if precision.name in _HALVES and is_trainer("autocast", framework):
+        precision = replace(precision, name=f"amp_{half}", weights=None)
+    if is_trainer("master_weights", framework):
+        precision = replace(precision, name=_mastered(precision.name, framework), weights=None)
+    return precision
+
+
 def _usual_precision(row: Row, device: Device) -> str:
-    """Of a row without one: a quantised base computes in half, everything else in fp32."""
-    if "qlora" not in text(row, "method").casefold():
+    """Of a row without one: that of its trainer; a quantised base computes in half, everything else in fp32."""
+    usual = trainer_default(row, "precision")
+    if usual is not None and usual != "half":
+        return str(usual)
+    if usual is None and "qlora" not in text(row, "method").casefold():
         return "fp32"
     return "bf16" if "bf16" in device.peak_flops_per_second else "fp16"
 
@@ -410,13 +429,13 @@ def _channels_last(row: Row, device: Device, precision: str) -> bool:
 
 
 def _optimizer(
-    row: Row, precision: NamedPrecision, script: RunScript | None, submitted: SubmittedTexts | None, tuning: RunTuning
+    row: Row, precision: NamedPrecision, script: RunScript | None, submitted: SubmittedStep | None, tuning: RunTuning
 ) -> NamedOptimizer:
     source, words = text(row, "source"), text(row, "optimizer")
     if script is not None and words != "none":
         return script.full_optimizer if precision.weights is None else script.optimizer
     if not words:  # trainers of adapters default to AdamW (transformers, TrainingArguments.optim)
-        usual = "adamw" if tuning.options else "momentum"
+        usual = trainer_default(row, "optimizer") or ("adamw" if tuning.options else "momentum")
         return NamedOptimizer(submitted.optimizer if submitted else usual)
     if source in model_names()["momentum_sources"] and words == "sgd":
         return NamedOptimizer("momentum")

@@ -2,8 +2,9 @@
 
 Adapters are named by `task`, `method` or `model` ("lora_finetuning", "qlora", "peft_finetuning LOKR"). Their rank and
 layers are in the columns `lora_rank` and `lora_targets`, else in `note` ("peft lora r=16.0 target q_proj v_proj",
-"lora_rank=64", "r=16 all linear", "dim 32"). Where the row says neither, the usual ones are assumed, with a note: rank
-16 at every linear layer of a quantised base (Dettmers et al. 2023), else at queries and values (the defaults of peft).
+"lora_rank=64", "r=16 all linear", "r=8 c_attn", "dim 32"). Where the row says neither, the usual ones are assumed, with
+a note: rank 16 at every linear layer of a quantised base (Dettmers et al. 2023), else at queries and values (the
+defaults of peft).
 Other adapters than LoRA are answered as LoRA, with a note.
 
 Layers have other names in a network that fuses them: q_proj is a part of qkv. Those that it has not are left out, as
@@ -25,7 +26,7 @@ from epochcast.base.caching import remembered
 from epochcast.describe.capture.resolve import find_model
 from epochcast.describe.graph.adapters import ALL_LINEAR, DEFAULT_TARGETS
 from epochcast.describe.graph.lora import linear_names
-from epochcast.describe.graph.quantised_base import FOUR, NOT_QUANTISED
+from epochcast.describe.graph.quantised_base import EIGHT, FOUR, NOT_QUANTISED
 from epochcast.measure.tables.cells import Row, count, text
 from epochcast.measure.tables.precision_words import Quantisation
 from epochcast.measure.tables.row_names import row_names
@@ -41,6 +42,7 @@ _ADAPTER = re.compile(r"\bq?lora|(?<![a-z])(?:lora|lokr|loha|dora)(?![a-z])|peft
 _OTHER_ADAPTER = re.compile(r"peft_finetuning (\w+)|with (adapter)\b|\b(lokr|loha|dora)\b", re.IGNORECASE)
 _RANK = re.compile(r"\b(?:lora_rank|lora_r|rank|r|dim)\s*[= ]\s*(\d+)(?:\.0)?\b", re.IGNORECASE)
 _TARGETS = re.compile(r"\btarget(?:s|_modules)?[ =]\s*(\[[^\]]*\]|[^;,]+)")
+_BEHIND_RANK = re.compile(r"\br ?= ?\d+ ([a-zA-Z]+_[a-z]+(?:, ?[a-z]+_[a-z]+)*|[Wq]\w*qkv)\b")
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _ATTENTION = ("qkv", "qkv_proj", "query_key_value", "c_attn")
 _SAME_LAYERS: Mapping[str, Sequence[str]] = {
@@ -51,6 +53,11 @@ _SAME_LAYERS: Mapping[str, Sequence[str]] = {
 }
 """Names of a layer in networks of other families, or of the fused layer that it is a part of."""
 _UNKNOWN = {"nf4": "4 bits of bitsandbytes"}
+_FROZEN: Mapping[str, tuple[str, ...]] = {
+    "projector only": ("*vision_tower*", "*language_model*", "*lm_head*"),
+    "vision tower frozen": ("*vision_tower*",),
+}
+"""Parameters of vision-language models that are not trained, by the words of a method."""
 _DIFFUSION_TARGETS = ("to_q", "to_k", "to_v", "0")
 
 
@@ -65,6 +72,9 @@ class RunTuning:
 def run_tuning(row: Row, network: NamedNetwork, quantisation: Quantisation | None = None) -> RunTuning:
     """What a row trains; without options where that is everything."""
     words = " ".join(text(row, column) for column in ("task", "method", "model")).casefold()
+    frozen = next((patterns for said, patterns in _FROZEN.items() if said in words), None)
+    if frozen is not None:
+        return RunTuning({"freeze": frozen})
     if _ADAPTER.search(words) is None:
         options = _by_rates(row, network)
         if quantisation is None:
@@ -74,6 +84,8 @@ def run_tuning(row: Row, network: NamedNetwork, quantisation: Quantisation | Non
         )
     if quantisation is None and "qlora" in words:
         quantisation = Quantisation(FOUR, "qlora")
+    if quantisation is None and "fp8 base" in words:
+        quantisation = Quantisation(EIGHT, "fp8-torchao")
     notes = [*_adapter_note(row), *_base_note(quantisation)]
     linear = _linear(network.reference)
     rank, targets = _stated_rank(row), _present(_stated_targets(row), linear)
@@ -118,10 +130,10 @@ def _stated_rank(row: Row) -> int | None:
 
 def _stated_targets(row: Row) -> tuple[str, ...]:
     note = text(row, "note")
-    match = _TARGETS.search(note)
+    match = _TARGETS.search(note) or _BEHIND_RANK.search(note)
     names = text(row, "lora_targets") or (match[1] if match else "")
     lower = f"{names} {note}".casefold()
-    if "all linear" in lower or "all-linear" in lower:
+    if any(words in lower for words in ("all linear", "all-linear", "all attention and feed-forward")):
         return (ALL_LINEAR,)
     if not names and re.search(r"\bq,\s?v\b", lower):
         return ("q_proj", "v_proj")

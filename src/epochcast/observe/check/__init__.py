@@ -5,7 +5,7 @@ observed_rate.py    typed: "39s/it", "2.1k tokens/s"
 observed_log.py     a log or a pasted bar, by the parsers of `observe.logs`
 observed_process.py a running process: its command line, its log, NVML's readings
 kineto_trace.py     a trace of torch.profiler
-speed_verdict.py    the factor against the forecast, and the verdict
+observe.runs.speed_verdict    the factor against the forecast, and the verdict
 *_causes.py         one module per family of causes
 speed_check.py      the answer
 """

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from re import fullmatch
 
-from epochcast.base.options import check_fields, option, options_of
+from epochcast.base.options import check_fields, option, options_of, required
 from epochcast.errors import BadInput
 
 
@@ -33,3 +33,13 @@ class CheckRequest:
 
     def __post_init__(self) -> None:
         check_fields(self, options_of(CheckRequest))
+
+
+@dataclass(frozen=True)
+class CheckQuestion:
+    """What is asked over HTTP and by assistants, which name no files and no processes of the machine that answers."""
+
+    observed: str = required(
+        "A speed like 39s/it, 1.2it/s, '2.1k tokens/s' or 12min/epoch; or a progress bar or lines of a log.",
+        example="1.2it/s",
+    )

@@ -12,6 +12,7 @@ from epochcast.observe.check.observed_rate import read_rate
 
 Observed = str | Path | float | Interval | Observation
 PASTED = "the pasted text"
+_LOG_ENDINGS = (".log", ".txt", ".out", ".err", ".json", ".jsonl", ".csv", ".gz")
 
 
 def read_observed(observed: Observed) -> Observation:
@@ -41,6 +42,13 @@ def _of_text(text: str) -> Observation:
         path = Path(text.strip())
         if _is_file(path):
             return _of_file(path)
+        if path.suffix.casefold() in _LOG_ENDINGS and not text.strip().count(" "):
+            raise BadInput(f"no file {text.strip()!r}")
+    return read_typed(text)
+
+
+def read_typed(text: str) -> Observation:
+    """A speed or pasted lines; no file is read."""
     try:
         return read_rate(text)
     except BadInput as error:

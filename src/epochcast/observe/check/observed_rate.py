@@ -58,7 +58,7 @@ def read_rate(text: str) -> Observation:
     if len(parts) != 2:
         raise BadInput(f"{text!r} is no speed; {_EXAMPLES}")
     first, second = parts
-    seconds = _time(first)
+    seconds = _time_seconds(first)
     if seconds is not None and second in _UNITS:
         return Observation(text, seconds, _UNITS[second], is_per_gpu=is_per_gpu)
     rate = _things(first)
@@ -70,7 +70,7 @@ def read_rate(text: str) -> Observation:
     raise BadInput(f"{text!r} is no speed; {_EXAMPLES}")
 
 
-def _time(text: str) -> Interval | None:
+def _time_seconds(text: str) -> Interval | None:
     """Seconds of "1h 30min", "39 s" or "1:23"."""
     clock = _CLOCK.fullmatch(text)
     if clock is not None:

@@ -25,16 +25,20 @@ from epochcast.observe.check.settings_causes import (
     precision_causes,
 )
 from epochcast.observe.check.suspects import SpeedQuestion, Suspect, likeliest
-from epochcast.observe.runs.speed_verdict import NORMAL, observed_mfu, speed_factor, speed_verdict
+from epochcast.observe.runs.speed_verdict import NORMAL, SLOWER, SUSPICIOUS, observed_mfu, speed_factor, speed_verdict
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.memory.verdict import SURE
 
 MOST_CAUSES = 5
 LEAST_PROBABILITY = 0.02
 """Causes that are less likely are not named."""
+PAUSES_SHOW = 0.1
+"""Share of a log's time from which pauses are named."""
+PAUSE_TEST = "epochcast track LOG: it lists the pauses; evaluate and save less often, or look at what stopped it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,17 @@ def check_speed(job: Job, placement: Placement, observation: Observation, sessio
     factor = speed_factor(observed, forecast.step_seconds)
     mfu = observed_mfu(forecast, observed.mid)
     verdict = speed_verdict(factor, mfu)
+    if verdict == SUSPICIOUS and factor.low > 1 and _may_spill(forecast):
+        verdict = SLOWER  # memory that spills to the host slows a step by hundreds of times
     question = SpeedQuestion(forecast, job, placement, session, observed, observation.signs)
     causes = tuple(_causes(question, observation, verdict))
+    pauses = tuple(_pauses(observed, observation))
+    causes = (*pauses, *causes) if verdict == NORMAL else (*causes, *pauses)
     return SpeedCheck(forecast, observation, observed, factor, verdict, mfu, causes)
+
+
+def _may_spill(forecast: Forecast) -> bool:
+    return forecast.fits_probability is not None and forecast.fits_probability < SURE
 
 
 def _causes(question: SpeedQuestion, observation: Observation, verdict: str) -> Iterator[Cause]:
@@ -120,6 +132,16 @@ def _causes(question: SpeedQuestion, observation: Observation, verdict: str) -> 
         if share < 0:
             explained = Interval(-explained.high, -explained.mid, -explained.low, explained.coverage)
         yield Cause(suspect.name, probability, step, explained, suspect.evidence, suspect.separate_by, suspect.is_shown)
+
+
+def _pauses(observed: Interval, observation: Observation) -> Iterator[Cause]:
+    """What a log shows between its steps. The pace leaves it out, so that it is no reason for a slow one."""
+    fraction = observation.signs.pause_fraction
+    if fraction is None or fraction < PAUSES_SHOW:
+        return
+    evidence = f"{fraction:.0%} of the time was no step: evaluation, checkpoints, or a process that was stopped"
+    with_pauses, lost = observed.scaled(1 / (1 - fraction)), observed.scaled(fraction / (1 - fraction))
+    yield Cause("pauses", 1.0, with_pauses, lost, evidence, PAUSE_TEST, True)
 
 
 def _suspects(question: SpeedQuestion, observation: Observation) -> Iterator[Suspect]:

@@ -210,3 +210,10 @@ def number(value: object) -> float | None:
         return float(value)  # type: ignore[arg-type]
     except Exception:
         return None
+
+
+def reason_of(error: BaseException | None) -> str:
+    """Why a run stopped, in one line: the class of the error and its message; empty where it finished."""
+    return (
+        "" if error is None else " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")[:LONGEST_WHAT]
+    )

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from epochcast.observe.recording.outbox import Outbox, forks
-from epochcast.observe.recording.recorded_rows import AttemptStart, Kind, RecordedRow
+from epochcast.observe.recording.recorded_rows import AttemptStart, Kind, RecordedRow, reason_of
 from epochcast.observe.recording.sink import Sink
 
 # Between two rows: seconds, or this share of the time so far where that is longer.
@@ -150,7 +150,7 @@ class Track:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close("" if kind is None else kind.__name__)
+        self.close(reason_of(error) or ("" if kind is None else kind.__name__))
 
     def _settle(self, now: float) -> None:
         if self._step != self._row_step:

@@ -21,6 +21,12 @@ class SpeedLine:
 
     `forecast` is that of the job, made by `ec.forecast`. The causes are worked out beside the training, which takes
     this process seconds of one processor.
+
+    >>> import os, epochcast as ec
+    >>> answer = ec.forecast("resnet18", device="V100", batch=32)
+    >>> batches = range(10)
+    >>> for batch in ec.track(batches, job="mine", to=[os.devnull, ec.SpeedLine(answer, steps=50)]):
+    ...     pass  # your training step
     """
 
     name = "the speed check"

@@ -43,6 +43,7 @@ class StoreSink:
                 self._run.id,
                 state=state_of(last),
                 ended_at_seconds=start.started_at_seconds + last.clock_seconds,
+                end_reason=last.what or None,
             )
             self._store.close()
             self._store = None
@@ -71,4 +72,4 @@ def state_of(row: RecordedRow) -> str:
     """Finished, stopped by somebody, or failed by itself."""
     if row.kind == "end":
         return "ended"
-    return "failed" if row.what.endswith(("Error", "Exception")) else "stopped"
+    return "failed" if row.what.partition(":")[0].endswith(("Error", "Exception")) else "stopped"

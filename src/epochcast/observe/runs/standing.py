@@ -50,6 +50,12 @@ class Standing(Record):
     `step_seconds` is the expected pace, `shown` what the run itself showed. Of `remaining_seconds`, `pause_seconds` are
     for pauses and `interruption_seconds` for interruptions, during which nothing runs for `interruption_down_seconds`.
     `down_seconds` passed between attempts. `prior_weight` is the weight of what was expected beforehand in the pace.
+
+    >>> import epochcast as ec
+    >>> left = ec.Interval(50.0, 60.0, 80.0)
+    >>> standing = ec.Standing(40, 100, "given", step_seconds=1.0, remaining_seconds=left, elapsed_seconds=40.0)
+    >>> standing.fraction
+    0.4
     """
 
     step: float

@@ -18,6 +18,9 @@ from epochcast.observe.store.store_rows import checked_name
 
 SCOPES = ("read", "write")
 PREFIX = "ec_"
+USED_SECONDS = 60.0
+"""When a token was last used is known this well."""
+_COLUMNS = ("id", "name", "project", "added_at_seconds", "ended_at_seconds", "used_at_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Token:
     project: str | None
     added_at_seconds: float
     ended_at_seconds: float | None = None
+    used_at_seconds: float | None = None
 
 
 def make_token(store: Store, name: str, scopes: tuple[str, ...] = SCOPES, project: str | None = None) -> str:
@@ -64,6 +68,14 @@ def find_token(store: Store, secret: str) -> Token | None:
     return None if row is None else _token(row)
 
 
+def note_used(store: Store, token: Token) -> None:
+    """It was used now."""
+    now = time.time()
+    if token.used_at_seconds is None or abs(now - token.used_at_seconds) > USED_SECONDS:
+        with store.writing() as connection:
+            connection.execute(update(tokens).where(tokens.c.id == token.id).values(used_at_seconds=now))
+
+
 def all_tokens(store: Store) -> list[Token]:
     """Every token, the newest first."""
     with store.reading() as connection:
@@ -88,5 +100,5 @@ def digest_of(secret: str) -> str:
 
 
 def _token(row: object) -> Token:
-    values = {name: getattr(row, name) for name in ("id", "name", "project", "added_at_seconds", "ended_at_seconds")}
+    values = {name: getattr(row, name) for name in _COLUMNS}
     return Token(scopes=tuple(str(getattr(row, "scopes")).split(",")), **values)  # noqa: B009

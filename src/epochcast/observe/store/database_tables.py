@@ -81,6 +81,12 @@ runs = Table(
     Column("forecast_total_seconds", Double),
     Column("progress", JSON, nullable=False),
     Column("project", String(LONGEST_NAME), index=True),
+    Column("title", String(LONGEST_NAME)),
+    Column("tags", String(LONGEST_TEXT)),
+    Column("archived_at_seconds", Double, index=True),
+    Column("card_key", String(64)),
+    Column("end_reason", String(LONGEST_TEXT)),
+    Index("ix_runs_card_key", "card_key", unique=True),
 )
 
 attempts = Table(
@@ -164,6 +170,7 @@ tokens = Table(
     Column("project", String(LONGEST_NAME)),
     Column("added_at_seconds", Double, nullable=False),
     Column("ended_at_seconds", Double),
+    Column("used_at_seconds", Double),
 )
 
 leases = Table(

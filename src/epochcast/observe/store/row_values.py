@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Row, Select, select
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select
 
 from epochcast.observe.runs.report import LONGEST_NAME
 from epochcast.observe.store.database_tables import jobs, runs
+from epochcast.observe.store.run_order import NEWEST_FIRST, ordered, silent_condition
+from epochcast.observe.store.run_tags import tags_of, tags_text
 from epochcast.observe.store.store_rows import RunPlace, RunRow, bounded, checked_name
 
 _PLACE = {"device", "gpus", "nodes", "host", "place"}
+_SEARCHED = ("name", "title", "tags", "job_name", "device", "host", "project")
 NOWHERE = RunPlace()
 """Nobody said where a run trains."""
 
@@ -30,14 +33,46 @@ class RunFilter:
     seen_after_seconds: float | None = None
     before_id: int | None = None
     most: int | None = None
+    search: str | None = None
+    tag: str | None = None
+    is_archived: bool | None = None
+    silent_at_seconds: float | None = None
+    """Runs that are silent at this time."""
+    order: str = NEWEST_FIRST
+    is_ascending: bool = False
+    first: int = 0
+    """How many runs of this order are passed over."""
 
     def select(self) -> Select[Any]:
         """The query."""
-        query = select(runs).order_by(runs.c.id.desc())
+        query = (
+            self._matching(select(runs)).order_by(*ordered(self.order, self.is_ascending)).offset(self.first or None)
+        )
+        return query if self.most is None else query.limit(self.most)
+
+    def count(self) -> Select[Any]:
+        """The query of how many match, on whatever page."""
+        return self._matching(select(func.count()).select_from(runs))
+
+    def _matching(self, query: Select[Any]) -> Select[Any]:
         if self.model is not None:
             query = query.join(jobs, jobs.c.id == runs.c.job_id).where(jobs.c.model == self.model)
-        query = query.where(*self._conditions())
-        return query if self.most is None else query.limit(self.most)
+        return query.where(*self._conditions(), *self._labels())
+
+    def _labels(self) -> list[ColumnElement[bool]]:
+        """What a person asks for: words, a tag, the archive, silence."""
+        wanted: list[ColumnElement[bool]] = []
+        for word in (self.search or "").split():
+            columns = (runs.c[name] for name in _SEARCHED)
+            wanted.append(or_(*(column.icontains(word, autoescape=True) for column in columns)))
+        if self.tag is not None:
+            wanted.append(runs.c.tags.contains(tags_text((self.tag,)), autoescape=True))
+        if self.is_archived is not None:
+            is_set = runs.c.archived_at_seconds.is_not(None)
+            wanted.append(is_set if self.is_archived else ~is_set)
+        if self.silent_at_seconds is not None:
+            wanted += [runs.c.state == "running", silent_condition(self.silent_at_seconds)]
+        return wanted
 
     def _conditions(self) -> list[ColumnElement[bool]]:
         equal = {name: getattr(self, name) for name in ("job_name", "job_id", "device", "project")}
@@ -57,6 +92,7 @@ def run_of(row: Row[Any] | Mapping[str, Any]) -> RunRow:
     """A run."""
     values = dict(row if isinstance(row, Mapping) else row._mapping)
     columns = {name: value for name, value in values.items() if name not in _PLACE}
+    columns["tags"] = tags_of(columns.get("tags"))
     place = RunPlace(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
     return RunRow(place=place, **columns)
 

@@ -6,7 +6,7 @@ of stopping each other. SQLite has one writer at a time and needs no locks.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select, update
 
@@ -76,15 +76,23 @@ def note_runs(connection: Connection, columns: Mapping[int, Mapping[str, Any]]) 
             connection.execute(update(runs).where(runs.c.id == run_id).values(**columns[run_id]))
 
 
-def note_ends(connection: Connection, ended: Mapping[tuple[int, int], tuple[str, float]], now_seconds: float) -> None:
-    """Attempts, by run and number, that have ended: how and when. So has the run, unless a later attempt has begun."""
-    for (run_id, attempt), (state, at_seconds) in sorted(ended.items()):
-        values = {"state": state, "ended_at_seconds": at_seconds}
+class AttemptEnd(NamedTuple):
+    """How an attempt ended, when (in seconds since 1970), and why where it did not finish."""
+
+    state: str
+    at_seconds: float
+    reason: str | None = None
+
+
+def note_ends(connection: Connection, ended: Mapping[tuple[int, int], AttemptEnd], now_seconds: float) -> None:
+    """Attempts, by run and number, that have ended. So has the run, unless a later attempt has begun."""
+    for (run_id, attempt), end in sorted(ended.items()):
+        values = {"state": end.state, "ended_at_seconds": end.at_seconds}
         of_run = attempts.c.run_id == run_id
         connection.execute(update(attempts).where(of_run, attempts.c.attempt == attempt).values(**values))
         is_last = ~select(attempts.c.attempt).where(of_run, attempts.c.attempt > attempt).exists()
         of_last = update(runs).where(runs.c.id == run_id, is_last)
-        connection.execute(of_last.values(**values, seen_at_seconds=now_seconds))
+        connection.execute(of_last.values(**values, seen_at_seconds=now_seconds, end_reason=end.reason))
 
 
 def _last_total(rows: Sequence[Report]) -> float | None:

@@ -140,6 +140,11 @@ class Store:
         with self.reading() as connection:
             return [run_of(row) for row in connection.execute((wanted or RunFilter()).select())]
 
+    def count_runs(self, wanted: RunFilter) -> int:
+        """How many match, on whatever page."""
+        with self.reading() as connection:
+            return int(connection.execute(wanted.count()).scalar_one())
+
     def note(self, run_id: int, *, state: str | None = None, **columns: Any) -> None:
         """Write down what is now known of a run: columns of a `RunRow` by their names; None leaves one as it is."""
         values = {name: value for name, value in columns.items() if value is not None}
@@ -224,9 +229,9 @@ class Store:
             for row in in_parts(connection, query):
                 yield ingest.row_from(row)
 
-    def timed_steps(self, run_id: int, most: int) -> list[Report]:
-        """Reports with seconds per step, thinned evenly over the whole run to at most so many; the newest is there."""
-        is_timed = (observations.c.phase == PHASES.index("train")) & observations.c.step_seconds.is_not(None)
+    def thinned(self, run_id: int, most: int, column: str = "step_seconds") -> list[Report]:
+        """Training reports with a value, thinned evenly over the whole run to at most so many, the newest there."""
+        is_timed = (observations.c.phase == PHASES.index("train")) & observations.c[column].is_not(None)
         place = func.row_number().over(order_by=observations.primary_key.columns).label("place")
         of_run = select(observations, place).where(observations.c.run_id == run_id, is_timed).subquery()
         with self.reading() as connection:

@@ -87,11 +87,33 @@ class RunRow(Record):
     forecast_total_seconds: float | None = None
     progress: Mapping[str, Any] = json_hidden(default_factory=dict, hash=False)
     project: str | None = json_hidden(default=None)
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    archived_at_seconds: float | None = json_hidden(default=None)
+    card_key: str | None = json_hidden(default=None)
+    end_reason: str | None = None
+    """Why it failed or was stopped, as the training said it."""
 
     json_also: ClassVar[tuple[str, ...]] = (
         *("device", "gpus", "nodes", "host", "fraction", "remaining_seconds", "finish_at", "against_forecast"),
         *("started_at", "seen_at", "ended_at", "drift", "reasons", "dollars_so_far", "dollars", "speed_verdict"),
+        *("label", "is_archived", "is_shared"),
     )
+
+    @property
+    def label(self) -> str:
+        """What people call it: its title, or the name under which it reports."""
+        return self.title or self.name
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether lists leave it out."""
+        return self.archived_at_seconds is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it has a card for people without a token."""
+        return self.card_key is not None
 
     @property
     def standing(self) -> Standing | None:

@@ -16,7 +16,7 @@ from epochcast.observe.store.database_engine import writer
 from epochcast.observe.store.store_errors import NoTables, WrongSchema, plain_errors
 from epochcast.observe.store.store_location import shown_url, sqlite_file
 
-NEWEST = "0005"
+NEWEST = "0006"
 OTHER_TABLES = "the database has other tables than this epochcast"
 VERSION_TABLE = "epochcast_schema"
 MIGRATIONS = Path(__file__).parent / "migrations"

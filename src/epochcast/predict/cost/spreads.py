@@ -7,8 +7,8 @@ Variances are of log(predicted/measured). share_c is the part of the kernels' se
 errors of one class are the same throughout a step, those of two classes are independent. The evidence for a device is
 one of
 
-    measured   steps of that kind (format; products, or convolutions in a layout; with or without backward) were
-               measured on it
+    measured   steps of that kind (format; recurrent cells, other products, or convolutions in a layout; with or
+               without backward) were measured on it
     sister     they were measured on another board with the same chip
     operators  only single products in that format were measured on it or its sister, or steps of another kind
     unseen     neither
@@ -46,6 +46,7 @@ TENSOR_CORES, NO_TENSOR_CORES, OTHER_VENDOR = "nvidia", "nvidia before tensor co
 """Hardware whose kernels are written, and err, alike."""
 
 KERNEL_CLASSES = ("convolution", "grouped convolution", "product", "attention", "recurrent", "vector")
+RECURRENT = "recurrent"
 _CLASS_OF = {
     OpClass.CONV: "convolution",
     OpClass.CONV_POINTWISE: "convolution",
@@ -60,6 +61,7 @@ _CLASS_OF = {
 _CLASS_PLACES = np.array([KERNEL_CLASSES.index(_CLASS_OF.get(c, "vector")) for c in CLASSES])
 KERNEL_PARTS = tuple(f"{name}, {width}" for name in KERNEL_CLASSES for width in _WIDTHS)
 """Classes of kernel by format: half and narrower, full (four bytes an element), double."""
+_IS_RECURRENT = np.array([c is OpClass.RECURRENT for c in CLASSES])
 _IS_PRODUCT = np.array([_CLASS_OF.get(c) in ("product", "attention", "recurrent") for c in CLASSES])
 
 
@@ -79,7 +81,9 @@ def step_kind(columns: Columns, setting: SoftwareSetting) -> str:
 
 
 def _main_work(columns: Columns, setting: SoftwareSetting) -> str:
-    """What most of the flops are: products, or convolutions in a layout."""
+    """What most of the flops are: recurrent cells, other products, or convolutions in a layout."""
+    if mostly_recurrent(columns):
+        return RECURRENT
     if mostly_products(columns):
         return "products"
     return "channels_last" if setting.channels_last else "nchw"
@@ -89,6 +93,12 @@ def mostly_products(columns: Columns) -> bool:
     """Whether more of the flops are of products (attention and recurrent cells among them) than of convolutions."""
     is_product = _IS_PRODUCT[columns.op_class] & columns.is_matrix
     return bool(columns.flops[is_product].sum() > columns.flops[columns.is_matrix & ~is_product].sum())
+
+
+def mostly_recurrent(columns: Columns) -> bool:
+    """Whether most of the flops are of recurrent cells, whose kernels no other product shares."""
+    is_recurrent = _IS_RECURRENT[columns.op_class] & columns.is_matrix
+    return bool(2 * columns.flops[is_recurrent].sum() > columns.flops[columns.is_matrix].sum())
 
 
 def main_math(columns: Columns) -> str:

@@ -40,7 +40,8 @@ class Forecast(Displayed, Framed, Record):
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `device_measured` says what the learned model was fitted on of this device (`hardware.measured_devices`): "steps" …
     "never".
-    `uncertainty` says what makes the interval of the step as wide as it is, the largest part first.
+    `uncertainty` says what makes the interval of the step as wide as it is, the largest part first; `peak_uncertainty`
+    says it of the peak of memory.
     `link_assumed` is the network between nodes that was taken because none was named.
     `peak_bytes` is what nvidia-smi shows, `reserved_bytes` and `allocated_bytes` are PyTorch's; `memory_bytes` is what
     the device has. `fits_probability` is that of the peak being on the device, `memory_verdict` the same in a word:
@@ -53,6 +54,12 @@ class Forecast(Displayed, Framed, Record):
     `checkpointing` is "none", "full" or "selective"; `channels_last` the layout of images in memory; `lora_targets` the
     last names of the layers that LoRA adapts. `assumed` are options that nobody said, with the values taken instead.
     `host_bytes` is the memory that each node needs of its host for what is offloaded or paged there.
+
+    >>> import epochcast as ec
+    >>> step = ec.Interval(0.09, 0.10, 0.12)
+    >>> answer = ec.Forecast("mine", "V100", step, batch_per_gpu=64)
+    >>> answer.samples_per_second
+    640.0
     """
 
     view: ClassVar[str] = "forecast"
@@ -125,6 +132,7 @@ class Forecast(Displayed, Framed, Record):
     trainable_parameters: int | None = None
     answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
     uncertainty: tuple[UncertainPart, ...] = ()
+    peak_uncertainty: tuple[UncertainPart, ...] = ()
     device_measured: str | None = None
     opaque_ops: tuple[str, ...] = ()
     link_assumed: str | None = None

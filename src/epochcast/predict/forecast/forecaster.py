@@ -56,7 +56,7 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.single_precision import run_precision
 from epochcast.predict.forecast.step import StepForecast
 from epochcast.predict.forecast.step_margins import with_margin
-from epochcast.predict.forecast.uncertainty import uncertain_parts
+from epochcast.predict.forecast.uncertainty import uncertain_memory, uncertain_parts
 from epochcast.predict.forecast.utilisation import model_flops, products_peak, utilisation
 from epochcast.predict.memory.peak import PeakMemory
 from epochcast.units import show_bytes, show_seconds
@@ -182,6 +182,7 @@ def forecast_job(
         trainable_parameters=trace.parameter_counts[1],
         answered_by=dict(step.answered_by),
         uncertainty=uncertain_parts(step.variances),
+        peak_uncertainty=() if memory is None else uncertain_memory(memory.spread.variances, job.assumed),
         device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
         assumed=_assumed(own, precision, data, trace, loaded),
@@ -240,7 +241,7 @@ def _checkpointing(trace: Trace) -> str:
 def _assumed(own: Settled, precision: str, data: Data, trace: Trace, loaded: LoadedStep) -> dict[str, Any]:
     """What nobody said, in plain types: also the length of texts, where it is the network's own."""
     assumed = plain_options(own.assumed)
-    if assumed.get("precision") != precision:
+    if assumed.get("precision") != precision and "weights" not in assumed:
         assumed.pop("precision", None)  # the weights of a live model decide it
     if data.fed == TEXT and isinstance(own.job.model, str) and own.job.longest_shape is None:
         assumed["input_shape"] = [token_count(trace)]
@@ -298,7 +299,7 @@ def _step(
     """One step with what it waits for data."""
     measured = session.measured_device(placement.device)
     own = _hosted(model, placement if measured == placement.device else placement.with_device(measured))
-    step = with_margin(_fed_step(job, own, model, trace, session), trace, own)
+    step = with_margin(_fed_step(job, own, model, trace, session), trace, own, setting_of(job, own.device))
     return loaded_step(job, placement, trace, step, loader)
 
 

@@ -13,7 +13,7 @@ forecast.
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -72,12 +72,19 @@ def _optimizer_name(value: object) -> str | None:
     return optimizer_name(value)
 
 
+_NO_OPTIONS = frozenset({"assumed"})
+"""Fields of a job that nobody types."""
+
+
 @dataclass(frozen=True)
 class Job(SampleOptions, AdapterOptions, PostTrainingOptions):
-    """What is trained and how; frozen, and checked when it is made.
+    """What is trained and how; frozen, and checked when it is made. A live `nn.Module` or Keras model is kept as it is.
+    To write such a job down, say under which `reference` (`file.py:factory`) the same model can be made again; its
+    `fingerprint` then tells whether it is still the same.
 
-    A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
-    (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
+    >>> import epochcast as ec
+    >>> ec.Job("resnet50", batch=64, dataset="imagenet-1k", epochs=90).known_dataset.training_samples
+    1281167
     """
 
     json_from: ClassVar[Mapping[str, str]] = {"model": "written_model", "fingerprint": "written_fingerprint"}
@@ -283,10 +290,12 @@ class Job(SampleOptions, AdapterOptions, PostTrainingOptions):
         None, "file.py:factory that makes a model given as a live object.", flag=None, metadata=HIDDEN
     )
     fingerprint: str | None = _model(None, "Fingerprint of the model when the job was saved.", flag=None)
+    assumed: tuple[str, ...] = field(default=(), repr=False, metadata=HIDDEN)
+    """What decides memory and nobody said: its interval is wider for that (`memory_spreads`)."""
 
     def __new__(cls, *arguments: object, **options: object) -> "Job":
         """Refuse a misspelt option with the near ones, before Python refuses it without."""
-        check_names(options, (item.name for item in JOB_OPTIONS))
+        check_names(options.keys() - _NO_OPTIONS, (item.name for item in JOB_OPTIONS))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

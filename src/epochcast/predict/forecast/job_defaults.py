@@ -1,6 +1,9 @@
 """What a job is taken to be where nobody said: precision, optimizer and the lengths of its texts. Answers list it.
 
     language models     AdamW in mixed precision: bf16 where the device has it, fp16 on older tensor cores, else fp32
+    with LoRA           the same over a base loaded in half, adapters in float32: what transformers and PEFT do since
+                        models load in the format of their files (dtype="auto"; transformers 5 by default)
+    diffusion models    the same as language models
     other networks      SGD in fp32
     texts               the data set's own mean and maximum, each batch padded to its longest text; of one without a
                         known mean its usual maximum; the network's length where it takes none so long
@@ -15,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochcast.describe.graph.precision import mixed_precision
+from epochcast.describe.graph.quantised_base import NOT_QUANTISED
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 from epochcast.predict.forecast.job import AUTO, PLAIN, Job
@@ -24,6 +28,9 @@ from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 
 LANGUAGE_OPTIMIZER = "adamw"
+_HALVES = ("bf16", "fp16")
+_DIFFUSION_HOSTS = ("diffusion_trainer", "diffusion_transformer")
+"""Classes of hosts that networks of diffusion models are trained on (`hosts.toml`)."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +54,38 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
         assumed["input_shape"] = length
         job = replace(job, input_shape=length)
     if AUTO in (job.precision, job.optimizer):
-        is_language = _is_language_model(job, session)
-        if job.precision == AUTO and not (is_language and device is None):
-            assumed["precision"] = _language_precision(device) if is_language and device else PLAIN["precision"]
+        is_mixed = _is_language_model(job, session) or _is_diffusion_model(job, session)
+        if job.precision == AUTO and not (is_mixed and device is None):
+            assumed["precision"] = _mixed_precision(device) if is_mixed and device else PLAIN["precision"]
+        half = half_base(str(assumed.get("precision")))
+        if half is not None and isinstance(job.model, str) and _loads_base(job):
+            assumed["weights"] = half
         if job.optimizer == AUTO:
-            assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_language else PLAIN["optimizer"]
-    named = {name: assumed[name] for name in ("precision", "optimizer") if name in assumed}
+            assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_mixed else PLAIN["optimizer"]
+    named = {name: assumed[name] for name in ("precision", "weights", "optimizer") if name in assumed}
     if job.mode != "training":
         assumed.pop("optimizer", None)  # nothing is updated
-    order = [name for name in ("precision", "optimizer", "input_shape", "lengths") if name in assumed]
+    order = [name for name in ("precision", "weights", "optimizer", "input_shape", "lengths") if name in assumed]
+    if unsaid := _deciding_memory(job, assumed):
+        named["assumed"] = unsaid
     return Settled(replace(job, **named) if named else job, {name: assumed[name] for name in order})
+
+
+def half_base(precision: str) -> str | None:
+    """How a frozen base beside adapters is loaded under a mixed precision; None under any other."""
+    half = precision.removeprefix("amp_")
+    return half if precision.startswith("amp_") and half in _HALVES else None
+
+
+def _loads_base(job: Job) -> bool:
+    """Whether adapters are trained beside a frozen base whose storage nobody said."""
+    is_quantised = job.four_bit or job.eight_bit or job.quantize != NOT_QUANTISED
+    return bool(job.lora) and job.weights is None and not is_quantised
+
+
+def _deciding_memory(job: Job, assumed: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of what was assumed, what changes memory and a user can hardly see: how long texts are."""
+    return tuple(dict.fromkeys((*job.assumed, *(name for name in ("lengths",) if name in assumed))))
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +107,14 @@ def _is_language_model(job: Job, session: Session) -> bool:
         return False  # a network that cannot be built: the forecast says why
 
 
-def _language_precision(device: Device) -> str:
+def _is_diffusion_model(job: Job, session: Session) -> bool:
+    try:
+        return getattr(session.model(job), "host_class", None) in _DIFFUSION_HOSTS
+    except BadInput:
+        return False
+
+
+def _mixed_precision(device: Device) -> str:
     """The usual mixed precision of a device, where it multiplies halves faster than float32."""
     mixed = mixed_precision(device.peak_flops_per_second)
     peaks = device.peak_flops_per_second

@@ -67,7 +67,17 @@ def find_job_file(start: Path | None = None) -> Path:
 
 
 def read_jobs(path: Path) -> tuple[NamedJob, ...]:
-    """Every job of a file, checked."""
+    """Every job of a file, checked.
+
+    >>> import tempfile, epochcast as ec
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "epochcast.toml")
+    ...     size = file.write_text('[[job]]\\nname = "small"\\nmodel = "resnet18"\\ndevice = "V100"\\nbatch = 32')
+    ...     names = [job.name for job in ec.read_jobs(file)]
+    >>> names
+    ['small']
+    """
     text = _text(path)
     document = parse_toml(text, path.name)
     for key in document:
@@ -87,7 +97,17 @@ def read_jobs(path: Path) -> tuple[NamedJob, ...]:
 
 
 def read_job(name: str, path: Path | None = None) -> NamedJob:
-    """One job of a file, by default the nearest."""
+    """One job of a file, by default the nearest.
+
+    >>> import tempfile, epochcast as ec
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "epochcast.toml")
+    ...     size = file.write_text('[[job]]\\nname = "small"\\nmodel = "resnet18"\\ndevice = "V100"\\nbatch = 32')
+    ...     small = ec.read_job("small", file)
+    >>> small.name
+    'small'
+    """
     path = path or find_job_file()
     jobs = {job.name: job for job in read_jobs(path)}
     if name not in jobs:

@@ -48,7 +48,8 @@ STEADY_STEPS = 48
 # Batches that one rank may have ahead: 64 workers with 16 each. Every one of them is simulated.
 MOST_AHEAD = 1024
 # How far a worker may be from the seconds per sample that were told: two measurements of one loader on one core were
-# 3.4 and 4.6 ms (`assumed.DECODE_SECONDS`), and the queue is 9 % low to 16 % high for decoding (docs/loader.md).
+# 3.4 and 4.6 ms (`assumed.DECODE_SECONDS`), and the queue is 9 % low to 16 % high for decoding
+# (docs/explanation/loader.md).
 TOLD_LOW, TOLD_HIGH = 0.75, 1.35
 _SEED = 7
 

@@ -42,6 +42,11 @@ class Placement:
     `link` and `topology` are the names by which the group was asked for; `link_assumed` is the one that was taken
     between nodes because none was named. `host` is what starts the kernels, None where nobody said. `measured_step` is
     a step of the job that the user measured on one of the devices.
+
+    >>> import epochcast as ec
+    >>> place = ec.place("V100", gpus=8)
+    >>> place.device.name, place.gpus, place.strategy.name
+    ('V100-SXM2-16GB', 8, 'ddp')
     """
 
     device: Device
@@ -201,6 +206,11 @@ def place(
     """A placement by names; the strategy of several GPUs is ddp, the price the catalogue's, unless given.
 
     A `topology` fills as many of its machines as the GPUs need.
+
+    >>> import epochcast as ec
+    >>> two_nodes = ec.place("A100", gpus=16, nodes=2, strategy="fsdp", dollars_per_gpu_hour=1.29)
+    >>> two_nodes.ranks_per_node, round(two_nodes.dollars_per_hour, 2)
+    (8, 20.64)
     """
     from epochcast.predict.forecast.where import Where
 

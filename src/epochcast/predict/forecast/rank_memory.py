@@ -47,7 +47,7 @@ def memory_options(job: Job, placement: Placement) -> MemoryOptions:
         "sums_in_place": not is_old,
         "allocator": "bfc" if job.framework == "tensorflow" else "caching",
         "framework_version": version,
-        "kind": StepKind(capture_of(job.model), sharing=_sharing(placement)),
+        "kind": StepKind(capture_of(job.model), sharing=_sharing(placement), is_assumed=bool(job.assumed)),
     }
 
 

@@ -35,6 +35,12 @@ class Session:
     `profile` is a file of `epochcast fit` to answer with. `with_own_profiles`: whether what the user measured of a
     device (`calibrate --save`, `fit`) stands in for the model; an evaluation of the model itself leaves it out.
     `with_layer_steps`: whether steps of Keras may be told from single layers instead of kernels.
+
+    >>> import epochcast as ec
+    >>> session, job = ec.Session(), ec.Job("resnet50", batch=64)
+    >>> by_batch = {batch: ec.forecast(job, device="T4", batch=batch, session=session) for batch in (32, 64)}
+    >>> by_batch[64].step_seconds.mid > by_batch[32].step_seconds.mid
+    True
     """
 
     def __init__(

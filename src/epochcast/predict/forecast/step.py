@@ -26,6 +26,7 @@ from epochcast.predict.cost.software_setting import TODAY, SoftwareSetting
 from epochcast.predict.cost.untuned_convolutions import at_untuned_rate
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step_parts import FORWARD, Kernels, StepParts
+from epochcast.predict.forecast.strategies.strategy import Strategy
 from epochcast.predict.forecast.streams import Seconds, kernel_ends, with_waits
 
 __all__ = ["StepForecast", "StepParts", "step_costs", "step_forecast"]
@@ -81,7 +82,7 @@ def step_forecast(
     ranges = {
         KERNELS: (low.total_seconds, high.total_seconds),
         HOST: (fast_host.total_seconds, slow_host.total_seconds),
-        COMMUNICATION: exchange_range(mid),
+        COMMUNICATION: exchange_range(mid, _on_other_hosts(strategy, trace, middle, placement, mid)),
     }
     seconds, variances = combined(mid.total_seconds, ranges)
     return StepForecast(
@@ -102,10 +103,28 @@ such a step beyond what the job says (`step_margins`).
 """
 
 
-def exchange_range(mid: StepParts) -> tuple[float, float]:
-    """The step if the exchange is as fast, or as slow, as it may be; a pipeline's bubble is the kernels'."""
+def exchange_range(mid: StepParts, on_other_hosts: tuple[float, float] | None = None) -> tuple[float, float]:
+    """The step if the exchange is as fast, or as slow, as it may be; a pipeline's bubble is the kernels'.
+
+    `on_other_hosts` is the step where the links of a box are as fast, or as slow, as hosts have them.
+    """
     below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
-    return mid.total_seconds - below, mid.total_seconds + above
+    total = mid.total_seconds
+    alone = (total - below, total + above)
+    seconds, _ = combined(total, {COMMUNICATION: alone, HOST: on_other_hosts or (total, total)})
+    return seconds.low, seconds.high
+
+
+def _on_other_hosts(
+    strategy: Strategy, trace: Trace, middle: Kernels, placement: Placement, mid: StepParts
+) -> tuple[float, float]:
+    """The step on the fastest and the slowest of nine hosts in ten, where the links of a box depend on the host."""
+    factor = placement.group.rate_factor
+    if factor == 1:
+        return mid.total_seconds, mid.total_seconds
+    groups = [placement.group.at_rate(rate) for rate in (factor, 1 / factor)]
+    fast, slow = (strategy.timing(trace, middle, group, placement.device)(middle) for group in groups)
+    return fast.total_seconds, slow.total_seconds
 
 
 def combined(middle: float, ranges: Mapping[str, tuple[float, float]]) -> tuple[Interval, dict[str, float]]:

@@ -5,7 +5,8 @@
 The parts of an interval (kernels, launches, communication) are fitted where each shows alone. How people really run a
 network (settings that nobody wrote down, a trainer's own code, other jobs on the same network) shows only in whole
 steps of sources that no training reads. It errs independently of the parts, so its variance adds to theirs. Steps are
-grouped by what they are made of and by the GPUs they run on. A group whose parts hold 90 % as they are gets no margin.
+grouped by what they are made of, by the GPUs they run on, and by whether such steps were measured on that GPU (`known`
+in `predict.cost.spreads`). A group whose parts hold 90 % as they are gets no margin.
 `python -m studies.accuracy.run --margins` fits `step_margins.toml`.
 
 A step that the user measured or calibrated has an interval of its own, and forward passes keep the one they have.
@@ -20,7 +21,8 @@ from epochcast.base import catalogue_rows as rows
 from epochcast.base.caching import remembered
 from epochcast.describe.graph.trace import Trace
 from epochcast.interval import Interval
-from epochcast.predict.cost.spreads import mostly_products, trains
+from epochcast.predict.cost.software_setting import SoftwareSetting
+from epochcast.predict.cost.spreads import MEASURED, evidence, mostly_products, trains
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.step import SETUP, StepForecast
 
@@ -29,6 +31,7 @@ NVIDIA = "NVIDIA"
 OTHER_VENDORS = "other vendors"
 ADAPTERS, PRODUCTS, CONVOLUTIONS = "adapters", "products", "convolutions"
 PLACES = ("one GPU", "one node", "several nodes")
+KNOWN, NOT_KNOWN = "GPU known", "GPU not known"
 # A model that trains less than this share of its parameters is tuned by adapters, or by its last layers.
 _TUNED = 0.5
 
@@ -43,14 +46,16 @@ class StepMargin(NamedTuple):
 NO_MARGIN = StepMargin(0.0, 0.0)
 
 
-def group_name(vendor: str, work: str, gpus: int, nodes: int) -> str:
-    """The group of a training step: its work at one of PLACES, or that of other vendors."""
+def group_name(vendor: str, work: str, gpus: int, nodes: int, *, is_known: bool) -> str:
+    """The group of a training step: its work at one of PLACES on a GPU that is known for it or not, or that of other
+    vendors.
+    """
     if vendor != NVIDIA:
         return OTHER_VENDORS
-    return f"{work}, {PLACES[(gpus > 1) + (nodes > 1)]}"
+    return f"{work}, {PLACES[(gpus > 1) + (nodes > 1)]}, {KNOWN if is_known else NOT_KNOWN}"
 
 
-def step_group(trace: Trace, placement: Placement) -> str | None:
+def step_group(trace: Trace, placement: Placement, setting: SoftwareSetting) -> str | None:
     """The group of a step; None for a forward pass."""
     if not trains(trace.columns):
         return None
@@ -59,7 +64,9 @@ def step_group(trace: Trace, placement: Placement) -> str | None:
         work = ADAPTERS
     else:
         work = PRODUCTS if mostly_products(trace.columns) else CONVOLUTIONS
-    return group_name(placement.device.vendor, work, placement.gpus, placement.nodes)
+    device = placement.device
+    is_known = evidence(trace.columns, device, setting) == MEASURED
+    return group_name(device.vendor, work, placement.gpus, placement.nodes, is_known=is_known)
 
 
 def step_margin(group: str | None) -> StepMargin:
@@ -67,11 +74,11 @@ def step_margin(group: str | None) -> StepMargin:
     return NO_MARGIN if group is None else _margins().get(group, NO_MARGIN)
 
 
-def with_margin(step: StepForecast, trace: Trace, placement: Placement) -> StepForecast:
+def with_margin(step: StepForecast, trace: Trace, placement: Placement, setting: SoftwareSetting) -> StepForecast:
     """The step with the margin of its group; a measured or calibrated one as it is."""
     if not step.costs.variances or step.costs.is_calibrated:
         return step
-    margin = step_margin(step_group(trace, placement))
+    margin = step_margin(step_group(trace, placement, setting))
     if margin == NO_MARGIN:
         return step
     variances = {**step.variances, SETUP: ((margin.below + margin.above) / 2) ** 2}

@@ -54,6 +54,10 @@ class Where(Record):
     """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`.
 
     The device may be its whole data sheet, as a `Device` or as JSON has it.
+
+    >>> import epochcast as ec
+    >>> ec.Where(device="V100", gpus=4).placement().gpus
+    4
     """
 
     json_from: ClassVar[Mapping[str, str]] = {"device": "written_device"}

@@ -15,6 +15,7 @@ share_p is the part of the number (allocated, reserved, nvidia-smi) that depends
     sharding         parameters, gradients and what is gathered of them, on several GPUs
     setup            all: sources run a network in their own way (lengths, versions, what else is on the card), the
                      more so the less usual the way is
+    assumed          all, where nobody said what decides memory: the lengths of texts, the rank of adapters
 
 Parameters, gradients and optimizer states on one GPU are certain: they have no part of their own. The shares of
 left-out runs are those of a conformal step by group (one GPU, one GPU with quantised weights, several GPUs that
@@ -53,12 +54,12 @@ ALONE, REPLICAS, SHARDED, SPLIT = "one GPU", "replicas", "sharded", "split"
 """What a GPU has of the model: all of it, alone or as others do; a share of its state (ZeRO, FSDP); a part of its
 layers (tensor, pipeline, context and expert parallel).
 """
-QUANTISED = "quantised"
+QUANTISED, ASSUMED = "quantised", "assumed"
 GROUPS = (ALONE, f"{ALONE}, {QUANTISED}", REPLICAS, SHARDED, SPLIT)
 """Conformal groups."""
 PARTS = (
     *(f"activations, {capture}" for capture in CAPTURES),
-    *("recomputation", QUANTISED, "fragmentation", "context", "communication", "sharding"),
+    *("recomputation", QUANTISED, "fragmentation", "context", "communication", "sharding", ASSUMED),
     *(f"setup, {group}" for group in GROUPS),
 )
 
@@ -71,6 +72,7 @@ class StepKind:
     is_recomputed: bool = False
     is_quantised: bool = False
     sharing: str = ALONE
+    is_assumed: bool = False
 
     @property
     def group(self) -> str:
@@ -89,6 +91,8 @@ def part_shares(kind: StepKind, breakdown: Mapping[str, int], number: str) -> di
     whole = max(1, sum(sizes.values()))
     dynamic = sum(sizes.get(name, 0) for name in DYNAMIC) / whole
     shares = {f"activations, {kind.capture}": dynamic, f"setup, {kind.group}": 1.0}
+    if kind.is_assumed:
+        shares[ASSUMED] = 1.0
     if kind.is_recomputed:
         shares["recomputation"] = dynamic
     if kind.is_quantised:

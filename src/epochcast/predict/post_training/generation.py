@@ -50,6 +50,10 @@ class Generation(Displayed, Framed, Record):
     those of all `requests`; None where nobody said how many. `concurrency` is what runs at once over all GPUs,
     `most_concurrency` what the cache has room for. `step_parts` are fractions of the time. `reserved_bytes` is what the
     engine takes at its start, `peak_bytes` what weights, cache, activations and the process need.
+
+    >>> import epochcast as ec
+    >>> isinstance(ec.generate("llama-3.1-8b", device="H100", prompt=512, response="128"), ec.Generation)
+    True
     """
 
     view: ClassVar[str] = "generation"

@@ -41,11 +41,13 @@ app = typer.Typer(
 # In the order of the help text.
 COMMANDS = (
     "demo",
+    "tour",
     "forecast",
     "inspect",
     "advise",
     "scaling",
     "plan",
+    "afford",
     "diff",
     "track",
     "check",
@@ -54,12 +56,15 @@ COMMANDS = (
     "schedule_plan",
     "schedule_run",
     "serve",
+    "mcp",
     "runs",
+    "bill",
     "jobs",
     "evaluate",
     "calibrate",
     "bench",
     "fit",
+    "share",
     "history",
     "catalogues",
     "instances",
@@ -125,6 +130,11 @@ def run(arguments: Sequence[str]) -> int:
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
         nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    if not arguments:
+        from epochcast.surfaces.cli.guide import guide
+
+        sys.stdout.write(guide())
+        return 0
     for module in COMMANDS:
         import_module(f"epochcast.surfaces.cli.{module}_command")
     with ascii_where_asked(), _warnings_as_lines():
@@ -156,7 +166,7 @@ def _run(arguments: Sequence[str]) -> int:
     from epochcast.surfaces.cli.job_flags import with_words
 
     try:
-        code = app(args=with_words(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
+        code = app(args=with_words(arguments), prog_name="epochcast", standalone_mode=False)
         sys.stdout.flush()
     except EpochcastError as error:
         return _report(error, error.exit_code, arguments)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from epochcast.surfaces.cli.command_line import HELP, Json, app, show
+from epochcast.surfaces.cli.guide import to_try
 from epochcast.surfaces.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
@@ -11,15 +12,6 @@ if TYPE_CHECKING:
 MODEL, DATASET, EPOCHS = "resnet50", "imagenet-1k", 90
 # (device, precision, batch per GPU); the tour begins with the first.
 CHOICES = (("V100", "amp", 64), ("V100", "fp32", 64), ("T4", "amp", 64), ("A100", "amp", 128), ("H100", "amp", 128))
-
-NEXT = f"""\
-next:
-  epochcast forecast {MODEL} --device A100 --batch 128 --precision amp --dataset {DATASET} --epochs {EPOCHS} --explain
-  epochcast inspect vgg19 --no-bias --brief                     what a model is made of
-  epochcast inspect inception_naive --versus inception_reduced  what a change of the model saves
-  epochcast models | devices | instances | datasets | links     the catalogues
-  epochcast forecast --help                                     every option
-"""
 
 
 @app.command(epilog="Example: epochcast demo", cls=GroupedCommand, rich_help_panel=HELP)
@@ -43,6 +35,7 @@ def demo(as_json: Json = False) -> int:
 
     def view() -> Any:
         from rich.console import Group
+        from rich.text import Text
 
         from epochcast.surfaces import render
 
@@ -50,7 +43,8 @@ def demo(as_json: Json = False) -> int:
             render.forecast(first),
             "",
             render.choices("the same job on other hardware", [first, *others]),
-            NEXT.rstrip(),
+            "Try:",
+            Text(to_try(), no_wrap=True, overflow="ignore"),
         )
 
     show(body, as_json, view)

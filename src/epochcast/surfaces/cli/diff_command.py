@@ -1,5 +1,6 @@
 """`epochcast diff`"""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.errors import BadInput, OverLimit
 from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
 from epochcast.surfaces.cli.job_flags import TypedOptions, options_command
+from epochcast.surfaces.cli.price_age import price_age
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff
@@ -38,19 +40,29 @@ def diff(
         bool, typer.Option("--accept", help="With --lock: write the forecasts of now into epochcast.lock.")
     ] = False,
     markdown: Annotated[Path | None, typer.Option(help="Write a comment for a pull request into this file.")] = None,
+    badge: Annotated[
+        Path | None, typer.Option(help="Write the head's time and cost for shields.io into this file.")
+    ] = None,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write the workflow for pull requests and exit (GitHub, or --ci gitlab).")
+    ] = False,
+    ci: Annotated[str | None, typer.Option(help="With --init: github or gitlab [default: github].")] = None,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     explain: Explain = False,
     as_json: Json = False,
 ) -> int:
     """Compare time, memory and cost of two versions. Lists the layers responsible."""
+    if init or ci is not None:
+        return _init(ci, as_json, is_asked=init)
     from epochcast.decide.diff.diff_compare import DiffSession
     from epochcast.decide.diff.side_reference import DiffQuestion
 
     comparison = DiffSession(DiffQuestion(typed.options, typed.config), request.limits, profile)
     base_revision, head_revision = request.base_revision, request.head_revision
     _check(base, head, (base_revision, head_revision), lock, accept)
-    if markdown is not None and not markdown.parent.is_dir():
-        raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
+    for path in (markdown, badge):
+        if path is not None and not path.parent.is_dir():
+            raise BadInput(f"no folder {str(path.parent)!r} to write {path.name} to")
     if accept:
         return _accept(comparison, [reference for reference in (base, head) if reference is not None], as_json)
     if lock:
@@ -61,7 +73,8 @@ def diff(
     else:
         assert base is not None and head is not None  # checked
         answers = {head: comparison.of_two(base, head)}
-    return _answer(answers, markdown, as_json, explain, is_single=base is not None)
+    _write_files(tuple(answers.values()), markdown, badge)
+    return _answer(answers, as_json, explain, is_single=base is not None)
 
 
 def _check(
@@ -125,18 +138,44 @@ def _accept(comparison: "DiffSession", references: Sequence[str], as_json: bool)
     return 0
 
 
-def _answer(
-    answers: "Mapping[str, Diff]", markdown: Path | None, as_json: bool, explain: bool, *, is_single: bool
-) -> int:
+def _init(system: str | None, as_json: bool, *, is_asked: bool) -> int:
+    """Write the workflow of a repository."""
+    from epochcast.decide.diff.workflow import GITHUB, write_workflow
+
+    if not is_asked:
+        raise BadInput("--ci goes with --init: epochcast diff --init --ci gitlab")
+    path = write_workflow(system or GITHUB, Path())
+
+    def view() -> Any:
+        return f"{path}: compares pull requests with their target branch; set the limits in it"
+
+    show({"file": str(path)}, as_json, view)
+    return 0
+
+
+def _write_files(answers: "Sequence[Diff]", markdown: Path | None, badge: Path | None) -> None:
+    """The comment and the badge."""
+    from epochcast.base.atomic_files import write_text
+    from epochcast.surfaces.render import diff_markdown
+
+    if markdown is not None:
+        write_text(markdown, diff_markdown.markdown(answers))
+        wrote(markdown)
+    if badge is not None:
+        write_text(badge, json.dumps(diff_markdown.badge(answers)) + "\n")
+        wrote(badge)
+
+
+def _answer(answers: "Mapping[str, Diff]", as_json: bool, explain: bool, *, is_single: bool) -> int:
     """Show every comparison; the exit code says whether a limit was exceeded, or could not be checked."""
     every = list(answers.values())
-    if markdown is not None:
-        from epochcast.base.atomic_files import write_text
-        from epochcast.surfaces.render.diff_markdown import markdown as comment
-
-        write_text(markdown, comment(every))
-        wrote(markdown)
-    bodies = {name: answer.as_dict() for name, answer in answers.items()}
+    bodies = {
+        name: {
+            **answer.as_dict(),
+            **price_age((answer.base.forecast.price_source, answer.head.forecast.price_source)),
+        }
+        for name, answer in answers.items()
+    }
     exceeded = [{"of": name, **limit} for name, body in bodies.items() for limit in body["exceeded"]]
     body = next(iter(bodies.values())) if is_single and len(bodies) == 1 else {"jobs": bodies, "exceeded": exceeded}
 

@@ -18,7 +18,16 @@ _EXAMPLE = "Example: epochcast fit measurements.jsonl --out my_machine.json"
 
 @app.command(epilog=_EXAMPLE, cls=GroupedCommand, rich_help_panel=MEASURES)
 def fit(
-    measurements: Annotated[list[Path], typer.Argument(help="Files of `epochcast bench`: ops, models, collectives.")],
+    measurements: Annotated[
+        list[Path] | None, typer.Argument(help="Files of `epochcast bench`: ops, models, collectives.")
+    ] = None,
+    shared: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of `epochcast share` files: alone, profiles of their GPUs; with measurements, further steps "
+            "of this machine."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Also write the profile here; --device local looks for it in its own place.")
     ] = None,
@@ -31,6 +40,8 @@ def fit(
     as_json: Json = False,
 ) -> int:
     """Fit a cost model to measurements of this machine. `forecast --device local` then uses it."""
+    if not measurements:
+        return _fit_shared(shared, out, no_save, as_json)
     import sys
 
     from epochcast import api
@@ -46,6 +57,7 @@ def fit(
             measurements,
             progress=None if progress is None else lambda part: progress(int(100 * part), 100),
             allow_code=allow_code,
+            shared=shared,
         )
     for warning in answer.warnings:
         sys.stderr.write(f"epochcast: {warning}\n")
@@ -56,6 +68,49 @@ def fit(
         save_local(answer.model, path)
     body = {**answer.as_dict(), "written": [str(path) for path in written]}
     show(body, as_json, lambda: _view(answer, written))
+    return 0
+
+
+def _fit_shared(folder: Path | None, out: Path | None, no_save: bool, as_json: bool) -> int:
+    """Profiles of the GPUs of shared runs, used from now on unless not saved."""
+    from datetime import UTC, datetime
+
+    from epochcast.errors import BadInput
+    from epochcast.hardware.profile import profile_path, save_profile
+    from epochcast.measure.fit.shared_fit import fit_shared
+    from epochcast.predict.cost.cost_models import find_cost_model
+
+    if folder is None:
+        raise BadInput("Missing argument 'MEASUREMENTS...' (or --shared FOLDER); see: epochcast fit --help")
+    if out is not None:
+        raise BadInput("--out is of measurements; profiles of shared runs are kept by device")
+    answer = fit_shared(folder, find_cost_model(), date=datetime.now(UTC).date().isoformat())
+    written = []
+    for each in () if no_save else answer.profiles:
+        written.append(profile_path(each.device))
+        save_profile(each.profile, written[-1])
+
+    def view() -> "RenderableType":
+        from rich.console import Group
+        from rich.text import Text
+
+        from epochcast.surfaces import render
+
+        rows = [
+            (
+                each.device.name,
+                str(each.profile.rows),
+                each.chosen.name,
+                f"{each.before.mape:.0%}",
+                f"{each.mape.after:.0%}",
+            )
+            for each in answer.profiles
+        ]
+        table = render.table("profiles of shared runs", "device|>runs|correction|>error before|>after", rows)
+        lines = [f"not used: {reason}" for reason in answer.unused] + [f"written: {path}" for path in written]
+        return Group(table, *(Text(line) for line in lines))
+
+    show({**answer.as_dict(), "written": [str(path) for path in written]}, as_json, view)
     return 0
 
 

@@ -15,6 +15,7 @@ from epochcast.predict.forecast.post_training_options import SFT
 from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 from epochcast.surfaces.cli.neighbours_option import Neighbours, nearest_runs
+from epochcast.surfaces.cli.price_age import price_age
 
 
 @job_command(
@@ -82,7 +83,13 @@ def forecast(
     if save_as is not None:
         path = save_job(save_as, arguments)
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
-    show(body, as_json, view, as_text="\n".join(texts.values()) or None, explain=explain)
+    show(
+        {**body, **price_age([answer.price_source])},
+        as_json,
+        view,
+        as_text="\n".join(texts.values()) or None,
+        explain=explain,
+    )
     return 0 if answer.fits else DoesNotFit.exit_code
 
 

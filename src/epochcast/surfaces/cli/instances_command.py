@@ -1,4 +1,4 @@
-"""`epochcast instances`: machines and prices; `import` reads SkyPilot's catalogue, `add` takes one's own."""
+"""`epochcast instances`: machines and prices; `update` refreshes them, `add` takes one's own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +69,35 @@ def instances(
     return 0
 
 
+@instances_app.command(epilog="Example: epochcast instances update")
+def update(
+    sources: Annotated[
+        list[str] | None, typer.Argument(help="gpuhunt, skypilot, files or URLs of price lists [default: gpuhunt].")
+    ] = None,
+    cloud: Annotated[
+        str | None, typer.Option(help="Whose prices a file has [default: its folder's or own name].")
+    ] = None,
+    read_on: Annotated[str | None, typer.Option(help="Day of the prices, like 2026-08-22 [default: today].")] = None,
+    as_json: Json = False,
+) -> int:
+    """Refresh prices from gpuhunt's catalogue, SkyPilot's files, or your own; says what changed."""
+    from epochcast.base.current_time import now
+    from epochcast.hardware.own_machines import check_day
+    from epochcast.hardware.price_update import update_prices
+
+    if read_on is not None:
+        check_day(read_on)
+    answer = update_prices(tuple(sources or ()), now().date().isoformat(), cloud=cloud, read_on=read_on)
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.price_update(answer)
+
+    show(answer.as_dict(), as_json, view)
+    return 0
+
+
 @instances_app.command("import", epilog="Example: epochcast instances import skypilot-catalog/catalogs/v7/*/vms.csv")
 def import_files(
     files: Annotated[list[Path], typer.Argument(help="vms.csv files of github.com/skypilot-org/skypilot-catalog.")],
@@ -109,11 +138,11 @@ def add(
     device: Annotated[str, typer.Option(help="Its GPU, a name from `epochcast devices`.")],
     gpus: Annotated[int, typer.Option(help="Number of GPUs.")] = 1,
     price: Annotated[str | None, typer.Option(help="Dollars per hour of the machine, like 2.5/h.")] = None,
-    purchase: Annotated[float | None, typer.Option(help="Purchase price in dollars, instead of --price.")] = None,
+    purchase: Annotated[str | None, typer.Option(help="Purchase price like $250k, instead of --price.")] = None,
     years: Annotated[float, typer.Option(help="Years over which the purchase is written off.")] = 3.0,
     power: Annotated[str | None, typer.Option(help="Power draw, like 6.5kW.")] = None,
     electricity: Annotated[str | None, typer.Option(help="Electricity price, like 0.15/kWh.")] = None,
-    utilization: Annotated[float, typer.Option(help="Fraction of all hours the machine is in use.")] = 1.0,
+    utilization: Annotated[str, typer.Option(help="Part of all hours the machine is in use, like 70%.")] = "100%",
     cpus: Annotated[int | None, typer.Option(help="CPUs [default: 8 per GPU].")] = None,
     memory: Annotated[str | None, typer.Option(help="Host memory, like 512GiB [default: 64 GiB per GPU].")] = None,
     link: Annotated[str | None, typer.Option(help="Link between such machines, a name from `epochcast links`.")] = None,
@@ -124,9 +153,9 @@ def add(
     """Add or replace your own machine, by hourly price or by purchase price."""
     from epochcast.base.current_time import now
     from epochcast.hardware.own_machines import Description, add_machine, own_machine
-    from epochcast.units import parse_bytes
+    from epochcast.units import parse_size
 
-    host_memory_bytes = None if memory is None else parse_bytes(memory)
+    host_memory_bytes = None if memory is None else parse_size(memory)
     description = Description(name, device, gpus, cpus, host_memory_bytes, link, inner_link, cloud)
     machine = own_machine(description, _payment(price, purchase, years, power, electricity, utilization), now().date())
     path = add_machine(machine)
@@ -156,11 +185,17 @@ def remove(
 
 
 def _payment(
-    price: str | None, purchase: float | None, years: float, power: str | None, electricity: str | None, used: float
+    price: str | None, purchase: str | None, years: float, power: str | None, electricity: str | None, used: str
 ) -> "float | Purchase":
     from epochcast.errors import BadInput
     from epochcast.hardware.own_machines import Purchase
-    from epochcast.units import parse_dollars_per_hour, parse_dollars_per_kilowatt_hour, parse_watts
+    from epochcast.units import (
+        parse_dollars,
+        parse_dollars_per_hour,
+        parse_dollars_per_kilowatt_hour,
+        parse_fraction,
+        parse_watts,
+    )
 
     if (price is None) == (purchase is None):
         raise BadInput("a machine has one price: --price per hour, or --purchase with --years")
@@ -171,7 +206,7 @@ def _payment(
         raise BadInput("electricity costs power times its price: give --power and --electricity")
     watts = 0.0 if power is None else parse_watts(power)
     per_kilowatt_hour = 0.0 if electricity is None else parse_dollars_per_kilowatt_hour(electricity)
-    return Purchase(purchase, years, watts, per_kilowatt_hour, used)
+    return Purchase(parse_dollars(purchase), years, watts, per_kilowatt_hour, parse_fraction(used))
 
 
 def _entry(machine: "Instance") -> dict[str, Any]:

@@ -159,11 +159,14 @@ def _parse_batch(text: str) -> int | None:
         raise BadInput(f"must be a whole number or auto, got {text!r}") from None
 
 
-def options_command(*, epilog: str, request: type) -> Callable[[Function], Function]:
+def options_command(
+    *, epilog: str, request: type, with_place: bool = True, parsers: Mapping[str, Callable[[str], Any]] | None = None
+) -> Callable[[Function], Function]:
     """Register a command that has arguments of its own instead of MODEL, and the options of jobs: its first parameter
-    is a `TypedOptions`, the second its request.
+    is a `TypedOptions`, the second its request. `parsers` replace those of its options by name.
     """
-    request_flags, flags = OptionFlags.of(request), OptionFlags({**JOB_FLAGS, **PLACE_FLAGS})
+    request_flags = OptionFlags.of(request, parsers=parsers)
+    flags = OptionFlags({**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})})
 
     def register(command: Function) -> Function:
         def run(**arguments: Any) -> int:

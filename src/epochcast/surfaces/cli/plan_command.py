@@ -14,7 +14,8 @@ from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command
 
 
-def _until_deadline(text: str) -> float:
+def until_deadline(text: str) -> float:
+    """Seconds from now until a deadline as people say it."""
     from epochcast.base.current_time import now
     from epochcast.decide.plan.deadline import deadline_seconds
 
@@ -28,8 +29,8 @@ def _until_deadline(text: str) -> float:
     leave_out=("global_batch",),
     with_place=False,
     requests=(PlanRequest, HandoverRequest),
-    parsers={"deadline_seconds": _until_deadline},
-    deadline_seconds="Choose the cheapest that finishes by then: 6h, 'Friday 18:00', 2026-11-20T18:00.",
+    parsers={"deadline_seconds": until_deadline},
+    deadline_seconds="Choose the cheapest that is expected to finish by then: 6h, 'Friday 18:00', 2026-11-20T18:00.",
 )
 def plan(
     arguments: JobArguments,
@@ -37,12 +38,17 @@ def plan(
     handover: HandoverRequest,
     profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Show all rows [default: at most 8].")] = False,
+    show_all: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show every offer of these GPUs [default: at most 8 rows, one per GPU type and count]."
+        ),
+    ] = False,
     explain: Explain = False,
     wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Choose what to rent, by deadline or budget. Shows the time-cost frontier."""
+    """Choose what to rent, by deadline or budget: a recommendation, then the time-cost frontier."""
     from epochcast import api
     from epochcast.base.current_time import now
     from epochcast.predict.forecast.job import Job
@@ -60,7 +66,7 @@ def plan(
     def view() -> Any:
         from epochcast.surfaces import render
 
-        return render.plan(answer, all_rows=show_all)
+        return render.plan(answer, all_rows=show_all, explain=explain)
 
     texts: dict[str, str] = {}
     if handover:

@@ -1,7 +1,9 @@
 """Answers as tables for a terminal. Numbers get their units (ms, GiB) here and nowhere before."""
 
 from epochcast.surfaces.render.advise_table import advice, loader, probe
+from epochcast.surfaces.render.afford_table import afford
 from epochcast.surfaces.render.bench_table import campaign
+from epochcast.surfaces.render.bill_table import bill
 from epochcast.surfaces.render.catalogue_tables import (
     datasets,
     devices,
@@ -25,6 +27,7 @@ from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
 from epochcast.surfaces.render.post_training_table import post_training
+from epochcast.surfaces.render.price_table import price_update
 from epochcast.surfaces.render.queue_table import queue, timetable
 from epochcast.surfaces.render.runs_table import run, runs
 from epochcast.surfaces.render.scaling_table import scaling
@@ -33,6 +36,8 @@ from epochcast.surfaces.render.track_table import track, track_live
 
 __all__ = [
     "advice",
+    "afford",
+    "bill",
     "campaign",
     "choices",
     "comparison",
@@ -54,6 +59,7 @@ __all__ = [
     "plan",
     "policies",
     "post_training",
+    "price_update",
     "probe",
     "queue",
     "run",

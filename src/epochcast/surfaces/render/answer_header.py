@@ -9,7 +9,7 @@ from epochcast.describe.graph.adapters import IA3, LABELS, PREFIX
 from epochcast.describe.graph.precision import OF_HALF_WEIGHTS
 from epochcast.describe.graph.quantised_base import BASES
 from epochcast.predict.forecast.forecast import Forecast
-from epochcast.units import show_count
+from epochcast.units import show_count, show_gpus
 
 _PRECISIONS = {"amp_bf16": "bf16 mixed precision", "amp_fp16": "fp16 mixed precision"}
 
@@ -23,8 +23,8 @@ def header(begin: Sequence[str], *answers: Forecast, between: str = " or ") -> s
 
 def place(answer: Forecast) -> str:
     """The model and what it runs on."""
-    where = answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}"
-    return f"{answer.model} on {where}" + (f" on {answer.nodes} nodes" if answer.nodes > 1 else "")
+    where = answer.device if answer.gpus == 1 else show_gpus(answer.device, answer.gpus, answer.nodes)
+    return f"{answer.model} on {where}"
 
 
 def _settings(answer: Forecast) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def assumed_line(*answers: Forecast) -> str:
     return f"assumed: {', '.join(values)}" if values else ""
 
 
-_ORDER = ("precision", "optimizer", "input_shape", "lengths", "workers")
+_ORDER = ("precision", "weights", "optimizer", "input_shape", "lengths", "workers")
 
 
 def assumed(*answers: Forecast) -> list[Text]:
@@ -106,6 +106,7 @@ def assumed(*answers: Forecast) -> list[Text]:
 def _assumed(answer: Forecast) -> dict[str, str]:
     shown: dict[str, Callable[[Any], str]] = {
         "precision": _precision,
+        "weights": lambda name: f"base in {name}",
         "input_shape": lambda shape: _length(shape, answer.dataset),
         "lengths": lambda lengths: _texts(lengths, answer.dataset),
         "workers": lambda workers: f"{workers} data loader workers per GPU",

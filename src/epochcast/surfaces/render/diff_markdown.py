@@ -2,17 +2,24 @@
 
 from collections.abc import Sequence
 
-from epochcast.decide.diff.change_limits import signed
+from epochcast.decide.diff.change_limits import percent, signed
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.surfaces.render.answer_header import assumed_line, header
 from epochcast.surfaces.render.diff_table import layer_rows, number_rows
+from epochcast.units import show_dollars, show_seconds
 
 MARK = "<!-- epochcast -->"
 """The first line: a workflow finds its own comment again by it."""
+QUIET_MARK = "<!-- quiet -->"
+"""In a comment that is not worth a new one."""
 
 
 def markdown(answers: Sequence[Diff]) -> str:
-    """One comment for all comparisons."""
+    """One comment for all comparisons; a quiet one where none changes enough."""
+    if answers and all(answer.is_quiet for answer in answers):
+        below = percent(max(answer.allowed.quiet_below or 0.0 for answer in answers))
+        said = f"Time, memory and cost change by less than {below}."
+        return "\n".join([MARK, QUIET_MARK, "## Training forecast", "", said, ""])
     return "\n".join([MARK, "## Training forecast", "", *(line for each in answers for line in _section(each))])
 
 
@@ -33,6 +40,20 @@ def _section(answer: Diff) -> list[str]:
         lines += ["", "<details>", "<summary>Notes</summary>", ""]
         lines += [*(f"- {_plain(note)}" for note in answer.warnings), "", "</details>"]
     return [*lines, ""]
+
+
+def badge(answers: Sequence[Diff]) -> dict[str, object]:
+    """The head's time and cost as shields.io reads it ("endpoint badge"); red where a limit is exceeded."""
+    seconds = [each.head.forecast.total_seconds for each in answers]
+    dollars = [each.head.forecast.dollars for each in answers]
+    parts = []
+    if all(seconds):
+        parts.append(show_seconds(sum(each.mid for each in seconds if each is not None)))
+    if all(dollars):
+        parts.append(show_dollars(sum(each.mid for each in dollars if each is not None)))
+    message = ", ".join(parts) or " + ".join(show_seconds(each.head.forecast.step_seconds.mid) for each in answers)
+    color = "red" if any(each.is_comparable and each.exceeded for each in answers) else "blue"
+    return {"schemaVersion": 1, "label": "training", "message": message, "color": color}
 
 
 def _headline(answer: Diff) -> str:

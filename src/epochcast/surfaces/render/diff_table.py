@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.decide.diff.change_limits import signed
+from epochcast.decide.diff.change_limits import percent, signed
 from epochcast.decide.diff.diff_answer import Diff
 from epochcast.decide.diff.layer_changes import OVERALL, SAME, LayerChange
 from epochcast.interval import Interval
@@ -23,7 +23,10 @@ Row = tuple[str, str, str, str, str]
 
 
 def diff(answer: Diff) -> RenderableType:
-    """Tables, then sentences."""
+    """Tables, then sentences; one line where the change is not worth more."""
+    if answer.is_quiet and answer.allowed.quiet_below is not None:
+        below = percent(answer.allowed.quiet_below)
+        return Text(f"{answer.base.name} → {answer.head.name}: time, cost and memory change by less than {below}")
     sides = answer.base.forecast, answer.head.forecast
     title = f"{answer.base.name} → {answer.head.name}, {sides[1].gpus} × {sides[1].device}"
     pieces: list[RenderableType] = [

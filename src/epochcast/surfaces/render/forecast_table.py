@@ -40,6 +40,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
     pieces: list[RenderableType] = [summary, parts, *assumed(answer)]
     pieces.append(Text(f"based on: {_cost_models(answer)}", style="dim"))
     pieces += [Text(f"range {line}", style="dim") for line in _range(answer)]
+    if explain or any(part.narrow_by for part in answer.peak_uncertainty):
+        pieces += [Text(f"memory range {line}", style="dim") for line in _memory_range(answer)]
     if explain:
         layers = by_layer(answer)
         layers_text = f"the {MOST_LAYERS} heaviest layers of {len(layers)}" if len(layers) > MOST_LAYERS else "layers"
@@ -84,6 +86,30 @@ def _range(answer: Forecast) -> Iterable[str]:
     elif parts[0].narrow_by != MEASURE and width > WIDE:
         advice = f"; {parts[0].narrow_by} narrows it"
     yield f"{width:.1f}×: {shares}{advice}"
+
+
+_UNCERTAIN_MEMORY = {
+    "activations": "activations",
+    "recomputation": "recomputed blocks",
+    "quantised": "the quantised base",
+    "fragmentation": "fragmentation",
+    "context": "the context",
+    "communication": "buffers of NCCL",
+    "sharding": "sharding",
+    "setup": "how such jobs are run",
+    "assumed": "what was assumed",
+}
+
+
+def _memory_range(answer: Forecast) -> Iterable[str]:
+    """How wide the interval of peak memory is, what from, and which options that nobody gave would narrow it."""
+    peak, parts = answer.peak_bytes, answer.peak_uncertainty
+    if peak is None or not parts or peak.high <= WIDE * peak.low:
+        return
+    shown = (part for part in parts if part.share >= LEAST_SHARE)
+    shares = ", ".join(f"{part.share:.0%} from {_UNCERTAIN_MEMORY[part.part]}" for part in shown)
+    advice = "".join(f"; {part.narrow_by} narrows it" for part in parts if part.narrow_by)
+    yield f"{peak.high / peak.low:.1f}×: {shares}{advice}"
 
 
 def _cost_models(answer: Forecast) -> str:

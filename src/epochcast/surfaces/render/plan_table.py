@@ -1,11 +1,14 @@
-"""What to rent: the frontier by cost, the choice, and why configurations cannot run the job."""
+"""What to rent: the recommendation, then the frontier by cost with one row per type and number of GPUs."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.decide.plan.candidate import Candidate
+from epochcast.decide.plan.folding import sellers
 from epochcast.decide.plan.gains import Gain
 from epochcast.decide.plan.plan_answer import Plan
+from epochcast.decide.plan.plan_sentences import percent
+from epochcast.hardware.seller_names import seller_name
 from epochcast.predict.memory.verdict import TIGHT
 from epochcast.surfaces.render.answer_header import assumed, header
 from epochcast.surfaces.render.memory_table import verdict_text
@@ -21,20 +24,24 @@ MOST_ROWS = 8
 """So many configurations are shown in a terminal; `--all` and --json have them all."""
 
 
-def plan(answer: Plan, *, all_rows: bool = False) -> RenderableType:
-    """The frontier and the chosen configuration, which may lie behind it; a sentence; notes."""
-    rows = list(answer.shown) if all_rows else _some_rows(answer)
-    pieces: list[RenderableType] = []
+def plan(answer: Plan, *, all_rows: bool = False, explain: bool = False) -> RenderableType:
+    """The recommendation, a row for each type and number of GPUs, notes; why others lost where `explain` asks."""
+    rows = list(answer.unfolded) if all_rows else _some_rows(answer)
+    pieces: list[RenderableType] = [Text(answer.sentence, style="bold")]
+    chosen = answer.chosen
+    if chosen is not None:
+        where = f"{chosen.offer.where}, {show_dollars(chosen.offer.dollars_per_hour)} per hour"
+        pieces.append(Text(f"rent: {chosen.offer.name} ({where})"))
+    if answer.spot_sentence:
+        pieces.append(Text(answer.spot_sentence))
+    pieces += [Text(f"not {runner.candidate.offer.title}: {runner.why}") for runner in answer.runners_up if explain]
     if rows:
-        pieces += [_table(answer, rows), *assumed(*(row.forecast for row in rows))]
-    hidden = len(answer.shown) - len(rows)
-    if hidden:
-        pieces.append(Text(f"{hidden} more row{'s' if hidden > 1 else ''}: --all", style="dim"))
-    pieces.append(Text(answer.sentence, style="bold"))
+        pieces.append(_table(answer, rows))
     pieces += [Text(_gain_text(gain)) for gain in answer.gains]
-    if answer.certainty:
-        pieces.append(Text(answer.certainty))
-    pieces.append(Text(_count_text(answer), style="dim"))
+    if explain:
+        pieces += assumed(*(row.forecast for row in rows))
+        pieces += [Text(answer.certainty)] if answer.certainty else []
+        pieces.append(Text(_count_text(answer), style="dim"))
     pieces.append(Notes(answer.warnings))
     return Group(*pieces)
 
@@ -59,30 +66,46 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
         "batch": len({row.global_batch for row in rows}) > 1,
         "epochs": len({row.epochs for row in rows}) > 1 or answer.counts_epochs,
         "with": any(row.variant for row in rows),
+        "in time": answer.limits.deadline_seconds is not None,
+        "in budget": answer.limits.budget_dollars is not None,
     }
     job = answer.job
     title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {answer.amount}"
     title += "" if is_shown["batch"] else f" · batch {rows[0].global_batch:,}"
-    cells = [_cells(row, row == answer.chosen) for row in rows]
+    cells = [_cells(answer, row) for row in rows]
     headings = [name for name in cells[0] if is_shown.get(name, True)]
     columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name.strip()}" for name in headings)
-    caption = f"up to: the high end of the {INTERVAL}" + ("; ▸ chosen" if answer.chosen else "")
+    caption = _caption(answer, rows)
     rows_shown = [[row[name] for name in headings] for row in cells]
     return table(
-        header([title], *(row.forecast for row in rows)), columns, rows_shown, caption, drop=("cloud", "batch")
+        header([title], *(row.forecast for row in rows)),
+        columns,
+        rows_shown,
+        caption,
+        drop=("machine", "batch", "up to "),
     )
 
 
-_TEXT_COLUMNS = ("offer", "cloud", "GPUs", "strategy", "with")
+def _caption(answer: Plan, rows: list[Candidate]) -> str:
+    """What the columns mean, and where the rest is."""
+    parts = [f"up to: the high end of the {INTERVAL}", *(["▸ chosen"] if answer.chosen else [])]
+    hidden = len(answer.unfolded) - len(rows)
+    return "; ".join([*parts, *([f"--all shows {hidden} more offers"] if hidden > 0 else [])])
 
 
-def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
+_TEXT_COLUMNS = ("GPUs", "seller", "machine", "strategy", "with")
+
+
+def _cells(answer: Plan, row: Candidate) -> dict[str, str]:
     offer = row.offer
+    others = sellers(row, answer.candidates) - 1
+    odds = (answer.limits.deadline_probability(row), answer.limits.budget_probability(row))
     return {
-        "offer": f"▸ {offer.name}" if is_chosen else offer.name,
-        "cloud": offer.instance.cloud,
-        "GPUs": f"{offer.gpus} × {offer.instance.device}"
+        "GPUs": ("▸ " if row == answer.chosen else "")
+        + offer.gpus_title
         + (f" ({verdict_text(row.forecast)})" if row.forecast.memory_verdict == TIGHT else ""),
+        "seller": seller_name(offer.instance.cloud) + (f" + {others}" if others else ""),
+        "machine": offer.instance.name,
         "strategy": row.strategy,
         "with": " ".join(f"{name} {value}" if name == "augment" else value for name, value in row.variant),
         "batch": f"{row.global_batch:,}",
@@ -91,6 +114,8 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
         "up to": show_seconds(row.total_seconds.high),
         "cost": show_dollars(row.dollars.mid),
         "up to ": show_dollars(row.dollars.high),
+        "in time": "" if odds[0] is None else percent(odds[0]),
+        "in budget": "" if odds[1] is None else percent(odds[1]),
     }
 
 

@@ -6,6 +6,7 @@ pages cannot read and other sites cannot send. What changes something also has t
 """
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -13,9 +14,9 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from epochcast.observe.store.access_tokens import SCOPES, Token, digest_of, find_token
+from epochcast.observe.store.access_tokens import SCOPES, Token, digest_of, find_token, note_used
 from epochcast.observe.store.store import Store
-from epochcast.observe.store.store_errors import Unavailable
+from epochcast.observe.store.store_errors import StoreError, Unavailable
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.server_settings import ServerSettings
 
@@ -91,7 +92,7 @@ class Access:
         kept = self._looked_up.get(digest)
         if kept is not None and now - kept[0] < KNOWN_SECONDS:
             return kept[1]
-        token = await run_in_threadpool(find_token, self.store, secret)
+        token = await run_in_threadpool(_used_token, self.store, secret)
         if len(self._looked_up) >= MOST_KNOWN:
             self._looked_up.clear()
         self._looked_up[digest] = now, token
@@ -104,6 +105,15 @@ class Access:
         name = _host(request.headers.get("host", ""))
         if name not in self.settings.names:
             raise Problem(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not called {name[:100]!r}")
+
+
+def _used_token(store: Store, secret: str) -> Token | None:
+    """The token, noted as used; one whose use cannot be written (a full disk) still lets in."""
+    token = find_token(store, secret)
+    if token is not None:
+        with suppress(StoreError):
+            note_used(store, token)
+    return token
 
 
 def secret_of(request: Request) -> str | None:

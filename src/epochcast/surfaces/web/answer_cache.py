@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochcast.errors import BadInput
+from epochcast.surfaces.web.api_verbs import PROJECT
 from epochcast.surfaces.web.metrics import Metrics
 from epochcast.surfaces.web.worker_pool import Workers
 
 # Prices and calibrations change rarely; a server that is open all day sees them after this time.
 KEPT_SECONDS = 300.0
 MOST_KEPT_BYTES = 64 * 2**20
-PROJECT = "_project"
-"""Whose uploads a question may mean; from the token, never from the request."""
 
 
 @dataclass(slots=True)

@@ -16,6 +16,8 @@ from epochcast.decide.diff.diff_request import DIFF_OPTIONS
 from epochcast.decide.plan.plan_request import PlanRequest
 from epochcast.decide.scaling_request import ScalingRequest
 from epochcast.errors import BadInput, CodeNotAllowed
+from epochcast.observe.check.check_request import CheckQuestion
+from epochcast.observe.oom.oom_question import OomQuestion
 from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.job_file import schema_of
 from epochcast.predict.forecast.where import PLACE_OPTIONS
@@ -29,39 +31,51 @@ def _offered(options: tuple[Option, ...]) -> dict[str, Option]:
 
 
 DRAW = Option("draw", bool, False, "Answer with a chart, too: a Vega-Lite specification under `chart`.")
+NEIGHBOURS = Option("neighbours", bool, False, "Answer with the measured public runs nearest to the job, too.")
+PROJECT = "_project"
+"""Whose uploads a question may mean; from the token, never from the request."""
 DIFF_LIMITS: Mapping[str, Option] = _offered(DIFF_OPTIONS)
 
 
 @dataclass(frozen=True)
 class Verb:
-    """One question: the class of its own options, whether those of a place are taken, and whether it draws a chart."""
+    """One question: the class of its own options, whether those of a place are taken, and further options of the
+    answer. One with `can_lack_job` is answered without a model, too.
+    """
 
     name: str
     about: str
     request: type | None = None
     has_place: bool = True
-    draws: bool = False
+    extras: tuple[Option, ...] = ()
+    can_lack_job: bool = False
 
     @property
     def options(self) -> dict[str, Option]:
         """All that may be asked, by name."""
         place = PLACE_OPTIONS if self.has_place else ()
         of_request = () if self.request is None else options_of(self.request)
-        return _offered((*JOB_OPTIONS, *place, *of_request, *((DRAW,) if self.draws else ())))
+        return _offered((*JOB_OPTIONS, *place, *of_request, *self.extras))
 
     def read(self, question: object) -> dict[str, Any]:
         """The options of a request, checked; text is read as the command line reads it."""
         if not isinstance(question, Mapping):
             raise BadInput(f"a {self.name} is asked with an object of options, got {type(question).__name__}")
         options = read_options(question, self.options)
-        if "model" not in options:
+        if "model" not in options and not self.can_lack_job:
             raise BadInput(f"a {self.name} needs a model: a name of /api/v1/models, or an upload")
-        check_plain(options)
+        for name, option in self.options.items():
+            if option.is_required and name != "model" and name not in options:
+                raise BadInput(f"{name} must be given, such as {option.example}")
+        if "model" in options:
+            check_plain(options)
         return options
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of a request."""
         required = [name for name, option in self.options.items() if option.is_required]
+        if self.can_lack_job:
+            required.remove("model")
         properties = {name: schema_of(option) for name, option in self.options.items()}
         return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
 
@@ -87,11 +101,19 @@ def diff_schema() -> dict[str, Any]:
 VERBS: Mapping[str, Verb] = {
     verb.name: verb
     for verb in (
-        Verb("forecast", "How long a job takes, what it needs and what it costs.", draws=True),
+        Verb("forecast", "How long a job takes, what it needs and what it costs.", extras=(DRAW, NEIGHBOURS)),
         Verb("advise", "Largest and best batch, loader workers, the bottleneck.", AdviseRequest),
-        Verb("scaling", "One job at several numbers of GPUs.", ScalingRequest, draws=True),
-        Verb("plan", "What to rent: every offer by time and cost, and the one to choose.", PlanRequest, False, True),
+        Verb("scaling", "One job at several numbers of GPUs.", ScalingRequest, extras=(DRAW,)),
+        Verb("plan", "What to rent: every offer by time and cost, and the one to choose.", PlanRequest, False, (DRAW,)),
         Verb("inspect", "What a model is made of, layer by layer.", has_place=False),
+        Verb(
+            "check",
+            "Whether a speed is normal for a job, and the likeliest causes.",
+            CheckQuestion,
+            True,
+            (NEIGHBOURS,),
+        ),
+        Verb("oom", "What filled the memory of a GPU, and what would fit.", OomQuestion, can_lack_job=True),
     )
 }
 

@@ -1,5 +1,6 @@
 """Routes of the catalogues, and of the server itself: health, readiness, counts."""
 
+import time
 from http import HTTPStatus
 from typing import Annotated
 
@@ -12,10 +13,12 @@ from epochcast.base.record import plain
 from epochcast.errors import EpochcastError
 from epochcast.observe.store.database_tables import notices, runs
 from epochcast.observe.store.leases import hold
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.surfaces.web.api_verbs import VERBS
 from epochcast.surfaces.web.dependencies import Reader, State
 from epochcast.surfaces.web.openapi import problems
 from epochcast.surfaces.web.problems import error_text, problem
+from epochcast.surfaces.web.run_list_query import SILENT
 
 # A lease that is written to see whether the disk takes anything again.
 ROOM = "room on the disk"
@@ -110,11 +113,13 @@ async def metrics(running: State, caller: Reader) -> Response:
         if caller.project is not None:
             of_runs = of_runs.where(runs.c.project == caller.project)
             of_messages = of_messages.where(false())  # they belong to no project
+        silent = running.store.count_runs(RunFilter(project=caller.project, silent_at_seconds=time.time()))
         with running.store.reading() as connection:
-            return [
+            by_state, by_message = (
                 {str(state): int(number) for state, number in connection.execute(query)}
                 for query in (of_runs, of_messages)
-            ]
+            )
+        return [{**by_state, SILENT: silent}, by_message]
 
     counted = await run_in_threadpool(count)
     for gauge, numbers in zip((running.metrics.runs, running.metrics.webhooks), counted, strict=True):

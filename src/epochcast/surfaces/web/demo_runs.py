@@ -9,14 +9,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from sqlalchemy import insert, update
+
 from epochcast import api
 from epochcast.observe.runs.report import Report
+from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
 from epochcast.observe.store.store_rows import RunPlace
 from epochcast.predict.forecast.job import Job
 from epochcast.schedule.queue_file import queue_of
-from epochcast.schedule.stored_queue import save_queue
+from epochcast.schedule.queue_rows import RUNNING, STARTED
+from epochcast.schedule.stored_queue import queue_row, save_queue
 
 EVERY_STEPS = 50
 # Past this many reports a run reports in larger steps.
@@ -59,6 +63,7 @@ STORIES = (
 
 _MACHINES = {"NC6": ("K80", 1, 0.56), "NC12": ("K80", 2, 1.13), "NV6": ("M60", 1, 0.62)}
 _QUEUED = {"segment": (2.0, 5.0), "bert": (3.0, 4.0), "detect": (1.5, 6.0), "speech": (4.0, 9.0), "rank": (0.8, 3.0)}
+QUEUE_NAME, QUEUE_AGE_SECONDS = "night", 2_400.0
 QUEUE: dict[str, Any] = {
     "nodes": 2,
     "node_types": [
@@ -85,7 +90,33 @@ def fill(database: str) -> None:
     with open_store(database) as store:
         for number, story in enumerate(reversed(STORIES)):
             _tell(store, story, Random(number))
-        save_queue(store, "night", queue_of(QUEUE, Path(database).parent))
+        save_queue(store, QUEUE_NAME, queue_of(QUEUE, Path(database).parent), time.time() - QUEUE_AGE_SECONDS)
+        _begin_job(store, "segment")
+
+
+def _begin_job(store: Store, job: str) -> None:
+    """A job of the queue is at work, on a machine and as a run of its own."""
+    began = time.time() - QUEUE_AGE_SECONDS
+    in_all = 2900 * _QUEUED[job][0]  # as the queue says of an M60
+    done = QUEUE_AGE_SECONDS / in_all
+    with store.writing() as connection:
+        queue_id = queue_row(connection, QUEUE_NAME).id
+        machine = {"number": 0, "node_type": "NV6", "node": "made-up", "rented_at_seconds": began}
+        connection.execute(insert(queue_machines).values(queue_id=queue_id, **machine))
+        start = {"job": job, "attempt": 1, "key": f"demo-{job}", "machine": 0, "device": "M60", "gpus": 1}
+        times = {"is_alone": False, "state": STARTED, "asked_at_seconds": began}
+        connection.execute(insert(queue_starts).values(queue_id=queue_id, **start, **times))
+        columns = {"state": RUNNING, "left_fraction": 1 - done, "is_observed": True, "told_at_seconds": time.time()}
+        of_job = (queue_jobs.c.queue_id == queue_id) & (queue_jobs.c.job == job)
+        connection.execute(update(queue_jobs).where(of_job).values(**columns))
+    steps, place = 10_000, RunPlace("M60", 1, 1, "made-up")
+    run = store.open_run(f"{QUEUE_NAME}/{job}", job_name=job, place=place, started_at_seconds=began)
+    pace = in_all / steps
+    seen = range(100, round(done * steps) + 1, 100)
+    store.record(
+        run.id, [Report(step, clock_seconds=pace * step, step_seconds=pace, total_steps=steps) for step in seen]
+    )
+    store.note(run.id, total_steps=float(steps))
 
 
 def _tell(store: Store, story: Story, random: Random) -> None:

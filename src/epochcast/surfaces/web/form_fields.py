@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from epochcast.base.options import Option
-from epochcast.surfaces.web.api_verbs import DRAW, VERBS
+from epochcast.surfaces.web.api_verbs import DRAW, NEIGHBOURS, VERBS
 
 # What the page shows first, and the words for it.
 MAIN: Mapping[str, str] = {
@@ -38,6 +38,8 @@ HINTS: Mapping[str, str] = {
     "dataset": "Or say the samples below, under Data.",
     "epochs": "",
 }
+# Asked by the page itself.
+_OF_THE_PAGE = (DRAW.name, NEIGHBOURS.name)
 # Lists of names beside a text: others are taken, too, such as V100 for one of its boards.
 LISTS: Mapping[str, str] = {"model": "models", "device": "devices"}
 # Sliders: by factors of two, up to 2^n.
@@ -62,7 +64,7 @@ class FormGroup:
 
 def flags() -> dict[str, str]:
     """How the command line spells options, by their names."""
-    return {name: option.command_flag for name, option in VERBS["forecast"].options.items() if name != DRAW.name}
+    return {name: option.command_flag for name, option in VERBS["forecast"].options.items() if name not in _OF_THE_PAGE}
 
 
 def main_fields() -> tuple[FormField, ...]:
@@ -73,26 +75,33 @@ def main_fields() -> tuple[FormField, ...]:
 
 def more_groups() -> tuple[FormGroup, ...]:
     """Everything else, by what it is about."""
-    rest = [option for name, option in VERBS["forecast"].options.items() if name not in MAIN and name != DRAW.name]
+    rest = [option for name, option in VERBS["forecast"].options.items() if name not in (*MAIN, *_OF_THE_PAGE)]
     grouped = [
         FormGroup(title, _fields([option for option in rest if option.group == key])) for key, title in GROUPS.items()
     ]
     return tuple(group for group in grouped if group.fields)
 
 
+def fields_of(verb: str, labels: Mapping[str, str], prefix: str = "option") -> tuple[FormField, ...]:
+    """Named options of a verb, with words for them; `prefix` tells two forms of one page apart."""
+    options = VERBS[verb].options
+    return tuple(_field(options[name], label, prefix) for name, label in labels.items())
+
+
 def _fields(options: Sequence[Option]) -> tuple[FormField, ...]:
     return tuple(_field(option, option.name.replace("_", " ")) for option in options if option.flag is not None)
 
 
-def _field(option: Option, label: str) -> FormField:
-    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(option.name, HINTS.get(option.name, option.help))
-    name = Markup('<label for="{}">{}</label>').format(f"option-{option.name}", label)
-    return FormField(option.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(option), hint))
+def _field(option: Option, label: str, prefix: str = "option") -> FormField:
+    own = f"{prefix}-{option.name}"
+    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(own, HINTS.get(option.name, option.help))
+    name = Markup('<label for="{}">{}</label>').format(own, label)
+    return FormField(option.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(option, own), hint))
 
 
-def _input(option: Option) -> Markup:
-    common = Markup('id="option-{0}" name="{0}" data-option="{0}" data-kind="{1}" aria-describedby="hint-{0}"').format(
-        option.name, _kind(option)
+def _input(option: Option, own: str) -> Markup:
+    common = Markup('id="{0}" name="{1}" data-option="{1}" data-kind="{2}" aria-describedby="hint-{0}"').format(
+        own, option.name, _kind(option)
     )
     choices = _CHOICES.get(option.name)
     if choices is not None:
@@ -108,9 +117,8 @@ def _input(option: Option) -> Markup:
         return text
     number = Markup('<input type="number" {} min="1" placeholder="{}">').format(common, plain)
     slider = Markup(
-        '<input type="range" min="0" max="{}" step="1" value="0" data-for="option-{}" data-scale="log2" '
-        'aria-label="{}">'
-    ).format(SLIDERS[option.name], option.name, f"{option.name}, by factors of two")
+        '<input type="range" min="0" max="{}" step="1" value="0" data-for="{}" data-scale="log2" aria-label="{}">'
+    ).format(SLIDERS[option.name], own, f"{option.name}, by factors of two")
     return Markup('<div class="row">{}{}</div>').format(slider, number)
 
 

@@ -44,7 +44,12 @@ class Metrics:
         self.events = Counter("epochcast_events", "Events sent to listeners.", registry=registry)
         self.waiting = Gauge("epochcast_questions_waiting", "Questions without a worker.", registry=registry)
         self.streams = Gauge("epochcast_streams", "Listeners to live events.", registry=registry)
-        self.runs = Gauge("epochcast_runs", "Runs of the store by state.", ["state"], registry=registry)
+        self.runs = Gauge(
+            "epochcast_runs",
+            "Runs of the store by state; those that are silent are running, too.",
+            ["state"],
+            registry=registry,
+        )
         self.webhooks = Gauge(
             "epochcast_webhooks", "Messages to webhooks: waiting, sent, given up.", ["state"], registry=registry
         )

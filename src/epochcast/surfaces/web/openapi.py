@@ -45,7 +45,7 @@ def with_answers(document: dict[str, Any]) -> dict[str, Any]:
     """The OpenAPI document with the schema of what each verb answers; made when somebody asks for the document."""
     from epochcast.surfaces.answer_schemas import answer_schema
 
-    for verb in ("forecast", "advise", "scaling", "plan", "inspect", "diff"):
+    for verb in ("forecast", "advise", "scaling", "plan", "inspect", "check", "oom", "diff"):
         content = document["paths"][f"/api/v1/{verb}"]["post"]["responses"]["200"]["content"]
         content["application/json"]["schema"] = _inlined(answer_schema(verb))
     return document

@@ -1,6 +1,5 @@
-"""The pages: forecast, runs, one run, queue, accuracy; logging in and out. Their scripts ask the API."""
+"""The pages: forecast and queue; logging in and out; how every page is made. Their scripts ask the API."""
 
-import json
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -8,26 +7,32 @@ from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request
 from jinja2 import Environment, FileSystemLoader, select_autoescape
-from markupsafe import Markup
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from epochcast import __version__
-from epochcast.observe.store.row_values import RunFilter
 from epochcast.surfaces.web.access import COOKIE, Caller
 from epochcast.surfaces.web.dependencies import State
-from epochcast.surfaces.web.event_stream import shown
 from epochcast.surfaces.web.form_fields import devices, flags, main_fields, more_groups
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.queue_routes import names_of
 from epochcast.surfaces.web.request_bodies import body
-from epochcast.surfaces.web.run_routes import find_run
 from epochcast.surfaces.web.server_state import Running
 
 router = APIRouter(include_in_schema=False)
 HOME = Path(__file__).parent
-PAGES = (("/", "Forecast"), ("/runs", "Runs"), ("/queue", "Queue"), ("/accuracy", "Accuracy"))
-PAGE_RUNS = 50
+PAGES = (
+    ("/", "Forecast"),
+    ("/plan", "Plan"),
+    ("/diff", "Diff"),
+    ("/check", "Check"),
+    ("/runs", "Runs"),
+    ("/queue", "Queue"),
+    ("/history", "History"),
+    ("/accuracy", "Accuracy"),
+    ("/tokens", "Tokens"),
+)
+# Pages that belong to others.
+_SECTIONS = {"/compare": "/runs"}
 LOGIN_BYTES = 4096
 # Thirty days.
 COOKIE_SECONDS = 30 * 86_400
@@ -39,7 +44,8 @@ _environment = Environment(
 
 def page(request: Request, running: Running, template: str, caller: Caller | None, **values: Any) -> Response:
     """A page from its template."""
-    section = next((path for path, _ in reversed(PAGES) if request.url.path.startswith(path) and path != "/"), "/")
+    place = _SECTIONS.get(request.url.path, request.url.path)
+    section = next((path for path, _ in reversed(PAGES) if place.startswith(path) and path != "/"), "/")
     text = _environment.get_template(template).render(
         pages=PAGES,
         here=section if caller else None,
@@ -90,30 +96,6 @@ async def forecast_page(request: Request, running: State) -> Response:
     return page(request, running, "forecast.html", caller, **form)
 
 
-@router.get("/runs")
-async def runs_page(request: Request, running: State) -> Response:
-    """All runs."""
-    caller = await visitor(request, running)
-    if caller is None:
-        return to_login(request)
-    wanted = RunFilter(project=caller.project, most=PAGE_RUNS + 1)
-    rows = await run_in_threadpool(running.store.runs, wanted)
-    listed = [shown(run) for run in rows[:PAGE_RUNS]]
-    first = {"runs": listed, "next": rows[PAGE_RUNS - 1].id if len(rows) > PAGE_RUNS else None}
-    address = str(request.base_url).rstrip("/")
-    return page(request, running, "runs.html", caller, runs=listed, runs_json=embedded(first), address=address)
-
-
-@router.get("/runs/{name:path}")
-async def run_page(name: str, request: Request, running: State) -> Response:
-    """One run."""
-    caller = await visitor(request, running)
-    if caller is None:
-        return to_login(request)
-    run = await find_run(running, name, caller)
-    return page(request, running, "run.html", caller, name=run.name)
-
-
 @router.get("/queue")
 async def queue_page(request: Request, running: State, queue: str = "") -> Response:
     """Queues that a scheduler works off."""
@@ -123,26 +105,6 @@ async def queue_page(request: Request, running: State, queue: str = "") -> Respo
     names = await names_of(running, caller)
     chosen = queue if queue in names else (names[0] if names else "")
     return page(request, running, "queue.html", caller, queues=names, chosen=chosen)
-
-
-@router.get("/accuracy")
-async def accuracy_page(request: Request, running: State) -> Response:
-    """How far off forecasts are."""
-    from epochcast.surfaces.web.evidence import glance
-
-    caller = await visitor(request, running)
-    if caller is None:
-        return to_login(request)
-    table = glance()
-    return page(
-        request,
-        running,
-        "accuracy.html",
-        caller,
-        headings=table["headings"],
-        rows=table["rows"],
-        steps=f"{table['steps']:,}",
-    )
 
 
 @router.get("/login")
@@ -191,11 +153,3 @@ def inside(path: str) -> str:
     """A path of this server; anything that could lead elsewhere is the first page."""
     is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and "\\" not in path and path.isprintable()
     return path if is_own else "/"
-
-
-def embedded(value: Any) -> Markup:
-    """JSON inside a page: nothing in it can end the element around it."""
-    text = json.dumps(value, allow_nan=False)
-    for letter, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
-        text = text.replace(letter, escaped)
-    return Markup(text)

@@ -17,8 +17,9 @@ from epochcast.observe.recording.recorded_rows import AttemptStart, RecordedRow
 from epochcast.observe.recording.store_sink import late_seconds, report_of, state_of
 from epochcast.observe.runs.report import Report
 from epochcast.observe.store import observation_ingest as ingest
-from epochcast.observe.store.run_updates import lock_runs, note_ends, note_seen
+from epochcast.observe.store.run_updates import AttemptEnd, lock_runs, note_ends, note_seen
 from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_rows import bounded
 
 MOST_KNOWN = 100_000
 # How often a transaction is begun anew because a remembered run is gone.
@@ -31,8 +32,8 @@ class ReportRequest:
 
     beginning: Beginning
     rows: Sequence[Report]
-    end: tuple[str, float] | None = None
-    """How it ended and when, in seconds since 1970, where these reports say so."""
+    end: AttemptEnd | None = None
+    """How it ended, where these reports say so."""
 
     @property
     def key(self) -> "Key":
@@ -121,7 +122,7 @@ def _keep(
 def _write(connection: Connection, arrivals: Sequence[ReportRequest], by_key: Mapping[Key, _Known]) -> None:
     """The reports, how far their runs are, and which of these have ended."""
     batches: dict[int, list[Report]] = {}
-    ends: dict[tuple[int, int], tuple[str, float]] = {}
+    ends: dict[tuple[int, int], AttemptEnd] = {}
     for arrival in arrivals:
         run = by_key[arrival.key]
         if arrival.rows:
@@ -158,4 +159,5 @@ def arrival_in(body: object, project: str | None, most: int) -> ReportRequest:
     if last is None or last.kind not in ("end", "stopped"):
         return ReportRequest(Beginning(start, project), reports)
     ended_at_seconds = start.started_at_seconds + last.clock_seconds
-    return ReportRequest(Beginning(start, project), reports, (state_of(last), ended_at_seconds))
+    end = AttemptEnd(state_of(last), ended_at_seconds, bounded(last.what) or None)
+    return ReportRequest(Beginning(start, project), reports, end)

@@ -7,7 +7,7 @@ ago that was is counted by a clock that nobody sets: one that is set back must n
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -54,12 +54,13 @@ class _FollowedRun:
 
 @dataclass(slots=True)
 class RunFollower:
-    """All live runs of a store. `happened` receives the events people subscribe to: drift, finished, over budget."""
+    """All live runs of a store. `happened` is told of drift, finished, over budget, silent."""
 
     store: Store
     happened: Happened
     _runs: dict[int, _FollowedRun] = field(default_factory=dict)
     _ended: dict[str, float] = field(default_factory=dict)
+    _silent: dict[int, float] = field(default_factory=dict)
     _ends_seen_at_seconds: float | None = None
 
     def pass_over(self, now_seconds: float, steady_seconds: float) -> int:
@@ -80,9 +81,18 @@ class RunFollower:
                 break
         self.store.note_all(columns)
         self._end(now_seconds)
+        self._tell_silence(live, now_seconds)
         for run_id in self._runs.keys() - {run.id for run in live}:
             del self._runs[run_id]
         return done
+
+    def _tell_silence(self, live: Sequence[RunRow], now_seconds: float) -> None:
+        """Tell of runs that stopped reporting, once after each last report."""
+        silent = {run.id: run.seen_at_seconds for run in live if run.is_silent(now_seconds)}
+        for run in live:
+            if run.id in silent and self._silent.get(run.id) != run.seen_at_seconds:
+                self.happened(run, "silent", {"silent_seconds": run.silent_seconds(now_seconds)})
+        self._silent = silent
 
     def _end(self, now_seconds: float) -> None:
         """Tell of runs that have ended since the pass before."""

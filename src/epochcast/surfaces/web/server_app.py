@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from epochcast import __version__
 from epochcast.surfaces.web import catalogue_routes as names
-from epochcast.surfaces.web import evidence, pages, problems, queue_routes
+from epochcast.surfaces.web import evidence, pages, problems, question_pages, queue_routes, run_pages, token_routes
 from epochcast.surfaces.web import run_routes as runs
 from epochcast.surfaces.web import verb_routes as asking
 from epochcast.surfaces.web.openapi import with_answers
@@ -39,7 +39,17 @@ def make_app(settings: ServerSettings) -> FastAPI:
     )
     app.state.running = running
     problems.install(app, pages.error_page)
-    for part in (runs, asking, queue_routes, names, evidence, pages):  # what is asked most often is looked for first
+    for part in (
+        runs,
+        asking,
+        queue_routes,
+        names,
+        evidence,
+        token_routes,
+        run_pages,
+        question_pages,
+        pages,
+    ):  # what is asked most often is looked for first
         app.include_router(part.router)
     app.include_router(names.itself)
     describe = app.openapi

@@ -20,6 +20,7 @@ from epochcast.base.documents import parse_json, read_text
 from epochcast.errors import BadInput
 
 ENDINGS = (".onnx", ".keras", ".json", ".toml")
+TABLES = (".csv", ".parquet", ".jsonl")
 # A file that waits to be read for longer is of a server that was killed.
 MOST_WAITING_SECONDS = 3_600.0
 _PRIVATE = 0o700
@@ -27,13 +28,14 @@ _NAME = re.compile(r"[\w][\w.-]{0,99}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def checked_file_name(name: str) -> str:
+def checked_file_name(name: str, endings: tuple[str, ...] = ENDINGS) -> str:
     """The name of an uploaded file, without any folder; only endings that are read."""
     plain = name.replace("\\", "/").rpartition("/")[2]
-    if not _NAME.fullmatch(plain) or Path(plain).suffix.lower() not in ENDINGS:
+    if not _NAME.fullmatch(plain) or Path(plain).suffix.lower() not in endings:
+        kind = "table" if endings == TABLES else "model file"
         raise BadInput(
-            f"{plain[:100]!r} is not the name of a model file: letters, digits, dots and dashes, "
-            f"with one of the endings {', '.join(ENDINGS)}"
+            f"{plain[:100]!r} is not the name of a {kind}: letters, digits, dots and dashes, "
+            f"with one of the endings {', '.join(endings)}"
         )
     return plain
 

@@ -1,4 +1,4 @@
-"""Routes of verbs: forecast, advise, scaling, plan, inspect, diff; and models that are sent as files."""
+"""Routes of verbs: forecast, advise, scaling, plan, inspect, check, oom, diff; and models that are sent as files."""
 
 import json
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from epochcast.surfaces.web.dependencies import Reader, State, Writer
 from epochcast.surfaces.web.openapi import file_request, json_request, problems
 from epochcast.surfaces.web.problems import Problem
 from epochcast.surfaces.web.request_bodies import body, json_body, json_text
-from epochcast.surfaces.web.uploads import accept, checked_file_name, make_room, refuse, stored_upload
+from epochcast.surfaces.web.uploads import TABLES, accept, checked_file_name, make_room, refuse, stored_upload
 from epochcast.units import show_bytes
 
 router = APIRouter(prefix="/api/v1", tags=["ask"])
@@ -23,7 +23,9 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "advise": {"model": "resnet50", "device": "V100", "precision": "amp"},
     "scaling": {"model": "resnet50", "device": "V100", "batch": 64, "gpus": [1, 2, 4, 8]},
     "plan": {"model": "resnet50", "batch": 1024, "dataset": "imagenet-1k", "epochs": 90, "deadline_seconds": "6h"},
+    "check": {"model": "resnet50", "device": "A100", "batch": 64, "observed": "0.2 s/it"},
     "inspect": {"model": "resnet50"},
+    "oom": {"message": "CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 23.65 GiB"},
 }
 
 
@@ -36,8 +38,10 @@ def _add(verb: Verb) -> None:
         openapi_extra=json_request(verb.schema(), _EXAMPLES[verb.name]),
     )
     async def ask(request: Request, running: State, caller: Reader) -> Response:
-        question = await json_body(request, running.settings.limits.request_bytes)
-        return json_text(await running.answers.answer(verb.name, question, caller.project))
+        limits = running.settings.limits
+        question = await json_body(request, limits.request_bytes)
+        seconds = limits.plan_seconds if verb.name == "check" else None  # it forecasts many causes
+        return json_text(await running.answers.answer(verb.name, question, caller.project, seconds))
 
 
 for _verb in VERBS.values():
@@ -82,6 +86,34 @@ async def history(request: Request, running: State, caller: Reader) -> Response:
     limits = running.settings.limits
     question = await json_body(request, limits.upload_bytes)
     return json_text(await running.answers.answer("history", {"asked": question}, caller.project, limits.plan_seconds))
+
+
+@router.post(
+    "/history/compare",
+    summary="Which model of past jobs predicts a table best: error and coverage on rows that it has not seen.",
+    responses=problems(),
+    openapi_extra=file_request(),
+)
+async def compare(
+    request: Request,
+    running: State,
+    caller: Reader,
+    name: Annotated[str, Query(min_length=1, max_length=200)],
+    target: Annotated[str, Query(max_length=100)] = "epoch_seconds",
+    physics: Annotated[bool, Query(description="Forecast each row, too: better models, and it takes longer.")] = False,
+) -> Response:
+    """The body is the table, `name` its name. It is read in a process of its own and removed afterwards."""
+    limits, folder = running.settings.limits, running.settings.folder
+    file_name = checked_file_name(name, TABLES)
+    content = await body(request, limits.upload_bytes)
+    if not content:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "the file is empty")
+    _, file = await run_in_threadpool(stored_upload, folder, caller.project or "", file_name, content)
+    question = {"path": str(file), "target": target, "physics": physics}
+    try:
+        return json_text(await running.workers.ask("history_compare", question, limits.plan_seconds))
+    finally:
+        await run_in_threadpool(refuse, file)
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""Messages to webhooks: drift, finished, over budget. JSON that Slack takes (`text`), with the facts beside it."""
+"""Messages to webhooks: drift, finished, over budget, silent. JSON that Slack takes (`text`), and the facts."""
 
 import json
 import urllib.request
@@ -8,9 +8,11 @@ from typing import Any
 from epochcast.errors import BadInput
 from epochcast.observe.store.notices import Notice
 from epochcast.observe.store.store_rows import RunRow
-from epochcast.units import show_dollars
+from epochcast.units import show_dollars, show_seconds
 
 ANSWER_SECONDS = 5.0
+SILENT = "silent"
+"""The event of a run that stopped reporting."""
 
 
 def check_webhook(url: str) -> str:
@@ -21,8 +23,9 @@ def check_webhook(url: str) -> str:
 
 
 def key_of(run: RunRow, event: str, url: str) -> str:
-    """What tells a message from others: a run drifts, ends and is over budget once."""
-    return f"{run.key} {event} {url}"
+    """What tells a message from others: a run drifts, ends and is over budget once, is silent once after a report."""
+    since = f" since {run.seen_at_seconds:.0f}" if event == SILENT else ""
+    return f"{run.key} {event}{since} {url}"
 
 
 def message_of(run: RunRow, event: str, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,6 +39,8 @@ def _sentence(run: RunRow, event: str, facts: Mapping[str, Any]) -> str:
             ratio = facts.get("ratio")
             size = f" by a factor of {ratio:.2f}" if isinstance(ratio, int | float) else ""
             return f"the pace of {run.name} changed{size}"
+        case "silent":
+            return f"{run.name} has not reported for {show_seconds(facts['silent_seconds'])}"
         case "over budget":
             in_all = facts["dollars_in_all"]["mid"]
             return f"{run.name} will cost {show_dollars(in_all)}, its budget is {show_dollars(facts['budget_dollars'])}"

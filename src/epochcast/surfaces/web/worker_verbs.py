@@ -9,14 +9,23 @@ from typing import Any
 from epochcast import api
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.session import Session
-from epochcast.surfaces.web.answer_cache import PROJECT
-from epochcast.surfaces.web.api_verbs import DIFF_LIMITS, DRAW, UPLOAD, VERBS, check_model, read_options
+from epochcast.surfaces.web.api_verbs import (
+    DIFF_LIMITS,
+    DRAW,
+    NEIGHBOURS,
+    PROJECT,
+    UPLOAD,
+    VERBS,
+    check_model,
+    read_options,
+)
 from epochcast.surfaces.web.queue_worker import kept_queue, sent_queue, simulated
 from epochcast.surfaces.web.uploads import stored_reference, summary_of
 
 Answer = dict[str, Any]
 
 MOST_PREDICTED_ROWS = 10_000
+MOST_PASTED = 100_000
 
 
 class Answering:
@@ -40,7 +49,7 @@ class Answering:
 
     def _read(self, verb: str, question: Mapping[str, Any], project: str) -> dict[str, Any]:
         options = VERBS[verb].read(question)
-        if options["model"].startswith(UPLOAD):
+        if options.get("model", "").startswith(UPLOAD):
             options["model"] = stored_reference(self._uploads, project, options["model"].removeprefix(UPLOAD))
         return options
 
@@ -51,6 +60,7 @@ class Answering:
         sides = [self._read("forecast", question[side] or {}, project) for side in ("base", "head")]
         for side in sides:
             side.pop(DRAW.name, None)
+            side.pop(NEIGHBOURS.name, None)
         (base, place), (head, other) = map(_job_and_place, sides)
         if place != other:
             raise BadInput("a diff compares two jobs at one place: device, gpus and the like must be the same")
@@ -67,11 +77,36 @@ def _job_and_place(options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _with_chart(verb: Callable[..., Any], options: dict[str, Any], session: Session) -> Answer:
-    is_drawn = options.pop(DRAW.name, False)
+    is_drawn, has_neighbours = options.pop(DRAW.name, False), options.pop(NEIGHBOURS.name, False)
     answer = verb(options.pop("model"), config=None, session=session, **options)
     body: Answer = answer.as_dict()
+    if has_neighbours:
+        body |= _neighbours(answer, session)
+    if is_drawn and isinstance(answer, api.Forecast) and answer.fits is False:
+        body["remedies"] = [remedy.as_dict() for remedy in answer.remedies()]
     chart = _chart(answer) if is_drawn else None
     return body if chart is None else {**body, "chart": json.loads(chart.to_json())}
+
+
+def _neighbours(forecast: api.Forecast, session: Session) -> Answer:
+    from epochcast.measure.neighbours.nearest_runs import neighbours
+
+    return {"neighbours": [each.as_dict() for each in neighbours(forecast, session=session)]}
+
+
+def _check(options: dict[str, Any], session: Session) -> Answer:
+    from epochcast.observe.check.observed import read_typed
+
+    has_neighbours, text = options.pop(NEIGHBOURS.name, False), options.pop("observed")
+    if len(text) > MOST_PASTED:
+        raise BadInput(f"at most {MOST_PASTED:,} characters of a log are read here, got {len(text):,}")
+    answer = api.check(options.pop("model"), read_typed(text), config=None, session=session, **options)
+    return answer.as_dict() | (_neighbours(answer.forecast, session) if has_neighbours else {})
+
+
+def _oom(options: dict[str, Any], session: Session) -> Answer:
+    message, model = options.pop("message"), options.pop("model", None)
+    return api.oom(message, model, config=None, session=session, **options).as_dict()
 
 
 def _chart(answer: object) -> Any:
@@ -91,6 +126,13 @@ def _chart(answer: object) -> Any:
 def _inspect(options: dict[str, Any], session: Session) -> Answer:
     model, names = options.pop("model"), ("input_shape", "aux")
     return api.inspect(model, **{name: value for name, value in options.items() if name in names}).as_dict()
+
+
+def _compared(question: Mapping[str, Any]) -> Answer:
+    """Models of past jobs compared on a table that was sent."""
+    from epochcast.surfaces.web.history_tables import compared
+
+    return compared(Path(question["path"]), question)
 
 
 def _summary(question: Mapping[str, Any]) -> Answer:
@@ -132,6 +174,7 @@ _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
     "schedule": sent_queue,
     "simulate": simulated,
     "history": _predicted,
+    "history_compare": _compared,
 }
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
@@ -140,4 +183,6 @@ _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
     "scaling": partial(_with_chart, api.scaling),
     "plan": partial(_with_chart, api.plan),
     "inspect": _inspect,
+    "check": _check,
+    "oom": _oom,
 }

@@ -284,6 +284,16 @@ def test_nemo(tmp_path: Path) -> None:
     assert (options["batch"], options["train_batch_size"], options["precision"]) == (4, 64, "bf16_master")
 
 
+def test_nemos_adapter_stands_beside_the_layers_of_its_decoder(tmp_path: Path) -> None:
+    tuned = NEMO.rstrip() + "\n  peft: {peft_scheme: lora, lora_tuning: {adapter_dim: 16, target_modules: [mlp_fc1]}}\n"
+    options = values(read(tmp_path, "tuning.yaml", tuned))
+    assert (options["lora"], options["lora_targets"]) == (16, ("gate_up",))
+    plain = NEMO.rstrip() + "\n  peft: {peft_scheme: lora}\n"
+    assert values(read(tmp_path, "plain.yaml", plain))["lora_targets"] == ("qkv",)
+    ia3 = read(tmp_path, "ia3.yaml", NEMO.rstrip() + "\n  peft: {peft_scheme: ia3}\n")
+    assert any("ia3" in each for each in ia3.not_modelled)
+
+
 def test_nemo_automodel(tmp_path: Path) -> None:
     settings = read(tmp_path, "recipe.yaml", AUTOMODEL)
     assert settings.kind == "NeMo AutoModel"
@@ -296,13 +306,13 @@ def test_nemo_automodel(tmp_path: Path) -> None:
     assert (options["strategy"], options["dataset"], options["epochs"]) == ("fsdp", "squad", 2)
 
 
-def test_nnunet_counts_iterations_and_asks_for_the_network(tmp_path: Path) -> None:
+def test_nnunet_counts_iterations_and_names_the_plan(tmp_path: Path) -> None:
     settings = read(tmp_path, "nnUNetPlans.json", PLANS)
     options = values(settings)
-    assert (options["batch"], options["input_shape"], options["samples"]) == (2, (2, 128, 112, 96), 500)
+    assert (options["batch"], options["input_shape"], options["steps_per_epoch"]) == (2, (2, 128, 112, 96), 250)
     assert (options["epochs"], options["optimizer"], options["precision"]) == (1000, "nesterov", "amp_fp16")
-    with pytest.raises(BadInput, match=r"^nnUNetPlans.json, 3d_fullres: the network of a plan .* give MODEL: file.py"):
-        filled(None, {}, [tmp_path / "nnUNetPlans.json"])
+    assert options["model"] == f"nnunet:{tmp_path / 'nnUNetPlans.json'}@3d_fullres"
+    assert filled(None, {}, [tmp_path / "nnUNetPlans.json"]).model == options["model"]
     assert filled("net.py:make", {}, [tmp_path / "nnUNetPlans.json"]).options["batch"] == 2
 
 
@@ -349,6 +359,15 @@ def test_examples_of_diffusers(tmp_path: Path) -> None:
     assert (options["gpus"], options["batch"], options["lora"], options["epochs"]) == (4, 4, 8, 10)
     assert (options["input_shape"], options["precision"], options["weights"]) == ((4, 64, 64), "amp_fp16", "fp16")
     assert settings.unread == ()
+
+
+def test_a_yolo_is_left_to_the_users_ultralytics(tmp_path: Path) -> None:
+    file = tmp_path / "args.yaml"
+    file.write_text("task: detect\nmode: train\nmodel: yolo11n.pt\nimgsz: 640\n", encoding="utf-8")
+    assert filled(None, {}, [file]).model == "yolo11n"
+    file.write_text("task: detect\nmode: train\nmodel: best.pt\nimgsz: 640\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="no network called 'best' here"):
+        filled(None, {}, [file])
 
 
 def test_yolos_command_line(tmp_path: Path) -> None:

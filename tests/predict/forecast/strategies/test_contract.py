@@ -28,7 +28,7 @@ NETWORKS = {
     "alexnet": zoo_model("alexnet").trace(Recipe(8, optimizer="adam", accumulate=GPUS)),
     "forward": zoo_model("alexnet").trace(Recipe(8, mode="forward")),
 }
-SCALING_PAGE = Path(__file__).parents[4] / "docs" / "scaling.md"
+SCALING_PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "scaling.md"
 
 every_strategy = every("name", SHARED)
 every_network = every("trace", NETWORKS.values(), ids=NETWORKS)

@@ -35,7 +35,12 @@ _HARMLESS = (
         "main_process_port",
         "gpu_ids",
         "enable_cpu_affinity",
+        "downcast_bf16",  # of TPUs
     ),
+)
+_HARMLESS_OF_FSDP = (
+    *("fsdp_cpu_ram_efficient_loading", "fsdp_version", "fsdp_state_dict_type", "fsdp_sync_module_states"),
+    "fsdp_use_orig_params",
 )
 
 
@@ -93,7 +98,9 @@ def _read_several(reader: Reader) -> None:
 
 
 def _read_single(reader: Reader) -> None:
-    pass
+    """One process is started, whatever `num_processes` is (accelerate/commands/launch.py: simple_launcher)."""
+    if "distributed_type" in reader.document:
+        reader.entries[:] = [each for each in reader.entries if each.option not in ("gpus", "nodes")]
 
 
 def _read_other(reader: Reader) -> None:
@@ -102,6 +109,7 @@ def _read_other(reader: Reader) -> None:
 
 def _read_fsdp(reader: Reader) -> None:
     fsdp = reader.section("fsdp_config")
+    fsdp.read_keys |= set(_HARMLESS_OF_FSDP)
     sharding = fsdp.text("fsdp_sharding_strategy")
     resharded = fsdp.take("fsdp_reshard_after_forward")
     if sharding and sharding not in _SHARDING:
@@ -122,6 +130,7 @@ def _is_false(value: Any) -> bool:
 
 def _read_deepspeed(reader: Reader) -> None:
     inner = reader.section("deepspeed_config")
+    inner.read_keys |= {"deepspeed_multinode_launcher", "zero3_init_flag", "zero3_save_16bit_model"}
     stage = inner.integer("zero_stage")
     if stage is not None:
         if stage not in range(4):

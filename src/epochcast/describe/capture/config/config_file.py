@@ -14,7 +14,7 @@ from epochcast.describe.capture.config.accelerate_config import is_accelerate, r
 from epochcast.describe.capture.config.command_lines import CommandLine, command_lines, environment
 from epochcast.describe.capture.config.deepspeed_config import KIND as DEEPSPEED_KIND
 from epochcast.describe.capture.config.deepspeed_config import is_deepspeed, read_deepspeed
-from epochcast.describe.capture.config.key_table import LAUNCHED, PROGRAM, SUBCOMMAND
+from epochcast.describe.capture.config.key_table import LAUNCHED, MODEL, PROGRAM, SUBCOMMAND
 from epochcast.describe.capture.config.lightning_settings import is_lightning, read_lightning
 from epochcast.describe.capture.config.offloads import OPTIMIZER, PARAMETERS
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, InvalidSetting, Reader
@@ -25,6 +25,7 @@ from epochcast.describe.capture.config.training_arguments import (
     is_training_arguments,
     read_training_arguments,
 )
+from epochcast.describe.capture.model_reference import NNUNET, ModelReference
 from epochcast.errors import BadInput
 
 Kind = tuple[Callable[[Mapping[str, Any]], bool], Callable[[str, Mapping[str, Any]], ConfigSettings]]
@@ -78,9 +79,19 @@ def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> t
     """The same for a document that was read before; files that it names lie in `folder`."""
     for is_kind, read in _KINDS:
         if is_kind(document):
-            return (read(name, document), *_inner(name, document, folder))
+            return (_in_folder(read(name, document), folder), *_inner(name, document, folder))
     keys = ", ".join(list(map(str, document))[:6]) or "nothing"
     raise BadInput(f"{name} is no file of settings that is known here ({', '.join(KNOWN)}): it has {keys}")
+
+
+def _in_folder(settings: ConfigSettings, folder: Path) -> ConfigSettings:
+    """With a plan of nnU-Net, which is its own model, by its path."""
+    model = ModelReference.of(str(settings.value(MODEL) or ""))
+    if model.prefix != NNUNET:
+        return settings
+    whole = ModelReference(NNUNET, str(folder / model.name))
+    entries = [replace(each, value=str(whole)) if each.option == MODEL else each for each in settings.settings]
+    return replace(settings, settings=tuple(entries))
 
 
 def _of_commands(file: Path, text: str) -> tuple[ConfigSettings, ...]:

@@ -1,6 +1,6 @@
 """Spec files: models written by hand (a list of layers) or saved from a capture (ops). Nothing is run.
 
-`docs/spec.md` describes both forms.
+`docs/reference/spec.md` describes both forms.
 """
 
 import json

@@ -6,6 +6,7 @@ than a latent (FLUX, LTX) gets the tokens that its pipeline makes of one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,6 +38,16 @@ class _Fed:
 def diffusion_example(class_name: str, config: Any, latent: tuple[int, ...], text_tokens: int) -> Example:
     """The arguments of `forward`, by the class of the network."""
     return Example((), {**_ARGUMENTS[class_name](_Fed(config, latent, text_tokens)), "return_dict": False})
+
+
+def forget_between_passes(network: torch.nn.Module) -> None:
+    """Methods of its modules that keep their results compute them in every pass, so that all passes run the same
+    operators (Qwen-Image's positions).
+    """
+    for module in network.modules():
+        for name, method in vars(type(module)).items():
+            if hasattr(method, "__wrapped__") and name.startswith("_compute"):
+                setattr(module, name, partial(method.__wrapped__, module))
 
 
 def squared_error(result: Any) -> torch.Tensor:
@@ -91,6 +102,54 @@ def _flux(fed: _Fed) -> dict[str, Any]:
     )
 
 
+def _flux2(fed: _Fed) -> dict[str, Any]:
+    """The latent is packed already: a value of 128 channels is a token, and a position has four numbers."""
+    channels, height, width = fed.latent
+    return fed.fed(
+        fed.config.joint_attention_dim,
+        hidden_states=_floats(height * width, channels),
+        img_ids=torch.empty((height * width, 4), device="meta"),
+        txt_ids=torch.empty((fed.text_tokens, 4), device="meta"),
+        guidance=_floats() if fed.config.guidance_embeds else None,
+    )
+
+
+def _packed(fed: _Fed) -> dict[str, Any]:
+    """As FLUX, without pooled states and guidance (LongCat-Image, Chroma)."""
+    tokens, channels = _tokens(fed)
+    return fed.fed(
+        fed.config.joint_attention_dim,
+        hidden_states=_floats(tokens, channels),
+        img_ids=torch.empty((tokens, 3), device="meta"),
+        txt_ids=torch.empty((fed.text_tokens, 3), device="meta"),
+    )
+
+
+def _qwen(fed: _Fed) -> dict[str, Any]:
+    tokens, channels = _tokens(fed)
+    _, height, width = fed.latent
+    sides = [(1, height // FLUX_PATCH, width // FLUX_PATCH)]
+    return fed.fed(
+        fed.config.joint_attention_dim, hidden_states=_floats(tokens, channels), img_shapes=[sides] * SAMPLES
+    )
+
+
+def _tokens(fed: _Fed) -> tuple[int, int]:
+    """How many tokens a latent is, and how many values each has: two by two of every channel."""
+    channels, height, width = fed.latent
+    return (height // FLUX_PATCH) * (width // FLUX_PATCH), channels * FLUX_PATCH**2
+
+
+def _hunyuan(fed: _Fed) -> dict[str, Any]:
+    mask = torch.ones((SAMPLES, fed.text_tokens), dtype=torch.int64, device="cpu")
+    return fed.fed(
+        fed.config.text_embed_dim,
+        encoder_attention_mask=mask,
+        pooled_projections=_floats(fed.config.pooled_projection_dim),
+        guidance=_floats() if fed.config.guidance_embeds else None,
+    )
+
+
 def _cog(fed: _Fed) -> dict[str, Any]:
     channels, frames, height, width = fed.latent
     patch, head = fed.config.patch_size, fed.config.attention_head_dim
@@ -126,6 +185,11 @@ _ARGUMENTS: Mapping[str, Callable[[_Fed], dict[str, Any]]] = {
     "PixArtTransformer2DModel": _pixart,
     "SD3Transformer2DModel": _sd3,
     "FluxTransformer2DModel": _flux,
+    "Flux2Transformer2DModel": _flux2,
+    "ChromaTransformer2DModel": _packed,
+    "LongCatImageTransformer2DModel": _packed,
+    "QwenImageTransformer2DModel": _qwen,
+    "HunyuanVideoTransformer3DModel": _hunyuan,
     "AuraFlowTransformer2DModel": lambda fed: fed.fed(fed.config.joint_attention_dim),
     "SanaTransformer2DModel": lambda fed: fed.fed(fed.config.caption_channels),
     "WanTransformer3DModel": lambda fed: fed.fed(fed.config.text_dim),

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from epochcast.observe.recording.callbacks.callback_options import Recording
+from epochcast.observe.recording.recorded_rows import reason_of
 
 # The same library under two names; a callback of one is taken by the other.
 BASES, EXTRA = ("lightning.pytorch:Callback", "pytorch_lightning:Callback"), "lightning"
@@ -74,7 +75,7 @@ class LightningHooks(Recording):
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """What was recorded is kept."""
         if self.run is not None:
-            self.run.close(type(exception).__name__)
+            self.run.close(reason_of(exception))
             self.run = None
 
     def _saved(self) -> None:

@@ -7,6 +7,10 @@ export async function ask(path, body, signal) {
   return read(await fetch(path, options));
 }
 
+export async function send(method, path, body) {
+  return read(await fetch(path, { method, headers: { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body) }));
+}
+
 export async function read(answer) {
   const told = await answer.json().catch(() => ({}));
   if (!answer.ok) {
@@ -59,6 +63,20 @@ export function clock(text) {
   return new Date(text).toLocaleString([], { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 }
 
+// In a table: the time of a moment of today, the day before it of others.
+export function shortClock(text) {
+  if (!text) { return "–"; }
+  const at = new Date(text), day = at.toDateString() === new Date().toDateString() ? {} : { weekday: "short", day: "numeric", month: "short" };
+  return at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
+}
+
+// Two moments of one day share its date.
+export function clocks(first, last) {
+  const day = (text) => new Date(text).toDateString();
+  const time = (text) => new Date(text).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return day(first) === day(last) ? `${time(first)} … ${time(last)}` : `${clock(first)} … ${clock(last)}`;
+}
+
 export function element(name, properties = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -97,11 +115,40 @@ export function silentSeconds(run) {
 }
 export const silence = (passed) => `no report for ${seconds(passed)}`;
 
-// Listen to live events; `told` gets every run that changed. The browser connects again by itself.
-export function listen(path, told, said) {
+// Listen to live events; `told` gets every run that changed. The browser connects again by itself, and the page then fetches
+// anew (`again`): what happened meanwhile was sent to nobody. `said` is told how old the data may be.
+const AGE_MS = 5000;
+export function listen(path, told, said, again = () => {}) {
   const source = new EventSource(path);
-  source.addEventListener("open", () => said("live"));
-  source.addEventListener("error", () => said("the server is away; trying again"));
+  let away_since = null, was_open = false;
+  const age = () => { if (away_since !== null) { said(`the server is away, trying again; data is ${seconds((Date.now() - away_since) / 1000)} old`); } };
+  source.addEventListener("open", () => {
+    if (was_open && away_since !== null) { again(); }
+    was_open = true;
+    away_since = null;
+    said("live");
+  });
+  source.addEventListener("error", () => { away_since ??= Date.now(); age(); });
   source.addEventListener("run", (event) => told(JSON.parse(event.data)));
+  setInterval(age, AGE_MS);
   return source;
 }
+
+export const OVER = ["ended", "failed", "stopped"];
+export const pathOf = (run) => run.run.split("/").map(encodeURIComponent).join("/");
+export const api = (run) => `/api/v1/runs/${pathOf(run)}`;
+export const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+// A run that is over has done all of it, or stopped somewhere.
+export function doneText(run) {
+  if (run.state === "ended") { return "100 %"; }
+  if (run.fraction === null) { return ""; }
+  return OVER.includes(run.state) ? `stopped at ${percent(run.fraction)}` : percent(run.fraction);
+}
+
+export function stateOf(run) {
+  const passed = silentSeconds(run);
+  return passed ? element("span", { class: "state-silent" }, silence(passed)) : element("span", { class: `state-${run.state}` }, run.state);
+}
+
+export function tagsOf(run) { return run.tags.map((tag) => element("a", { class: "tag", href: `/runs?tag=${encodeURIComponent(tag)}` }, tag)); }

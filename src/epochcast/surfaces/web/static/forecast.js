@@ -1,46 +1,16 @@
 // The forecast page: the form is the question, its address is the question written down, answers follow every change.
 import { ask, bytes, by, count, dollars, element, interval, later, read, say, seconds } from "./common.js";
 import { draw, redrawn, withoutLegend } from "./charts.js";
+import { fieldsOf, fill, given, questionOf, remember, slide } from "./form.js";
+import { table } from "./table.js";
 
 const form = by("job");
-const fields = [...form.querySelectorAll("[data-option]")];
+const fields = fieldsOf(form);
 const PARTS = [["forward", "forward"], ["backward", "backward"], ["update", "optimizer"], ["exposed_comm", "waiting for other GPUs"], ["exposed_input", "waiting for data"], ["host", "waiting for launches"]];
 const START = { model: "resnet50", device: "A100-SXM4-80GB", batch: 128, precision: "amp", dataset: "imagenet-1k", epochs: 90 };
 
-function value(field) {
-  if (field.type === "checkbox") { return field.indeterminate || field.checked === field.defaultChecked ? undefined : field.checked; }
-  const text = field.value.trim();
-  if (text === "") { return undefined; }
-  if (field.dataset.kind === "integer" && /^\d+$/.test(text)) { return Number(text); }
-  if (field.dataset.kind === "number" && !isNaN(Number(text))) { return Number(text); }
-  if (field.dataset.kind === "list") { return text.split(/[\s,]+/).filter(Boolean); }
-  return text;
-}
-
-function question() {
-  const asked = {};
-  for (const field of fields) { const given = value(field); if (given !== undefined) { asked[field.dataset.option] = given; } }
-  return asked;
-}
-
-function fill(given) {
-  for (const field of fields) {
-    const told = given[field.dataset.option];
-    if (told === undefined) { continue; }
-    if (field.type === "checkbox") { field.checked = told === true || told === "true"; } else { field.value = told; }
-    field.dispatchEvent(new Event("filled"));
-  }
-}
-
-// A slider beside a number: steps by factors of two, or by one.
-for (const slider of form.querySelectorAll("input[type=range]")) {
-  const number = by(slider.dataset.for);
-  const fromSlider = () => { number.value = slider.dataset.scale === "log2" ? 2 ** Number(slider.value) : slider.value; };
-  const fromNumber = () => { const at = Number(number.value); if (at > 0) { slider.value = slider.dataset.scale === "log2" ? Math.log2(at) : at; } };
-  slider.addEventListener("input", () => { fromSlider(); changed(); });
-  number.addEventListener("input", fromNumber);
-  number.addEventListener("filled", fromNumber);
-}
+const question = () => questionOf(fields);
+slide(form, () => changed());
 
 // What the page shows of an older question is dimmed until the answer to the newest one is there.
 const PARTS_OF_PAGE = ["answer", "memory", "scaling", "plan", "evidence"];
@@ -78,11 +48,13 @@ function refuse(text) {
   for (const id of ["time", "memory", "cost"]) { say(id, "–"); say(`${id}-interval`, ""); say(`${id}-more`, ""); }
   by("parts").replaceChildren(); by("parts-list").replaceChildren(); by("memory-bar").replaceChildren(); say("memory-said", ""); say("memory-numbers", "");
   showFit({});
+  showBar({});
   showNotes({});
   copies = {};
   showCopy();
   evidence_of = null;
   by("evidence").replaceChildren();
+  by("neighbours").replaceChildren();
   if (isStale("memory")) { clearMemory(""); }
   if (isStale("scaling")) { clearScaling(""); }
   if (isStale("plan")) { clearPlan(""); }
@@ -93,11 +65,34 @@ function refuse(text) {
 function showFit(told) {
   const is_unfit = told.fits === false || told.memory_verdict === "does not fit";
   by("unfit").hidden = !is_unfit;
+  say("remedies-said", "Looking for changes that fit …");
+  by("remedies").replaceChildren();
   for (const id of ["time-card", "cost-card"]) { by(id).classList.toggle("dimmed", is_unfit); }
   if (!is_unfit) { return; }
   const needed = told.peak_bytes ? `This job needs ${bytes(told.peak_bytes.mid)} on each GPU` : "This job needs more memory";
   say("unfit-more", `${needed}; ${told.device} has ${bytes(told.memory_bytes)}. Use a smaller batch, more GPUs with a sharding strategy, or a larger GPU.`);
   for (const id of ["time-more", "cost-more"]) { say(id, `if it fitted · ${by(id).textContent}`); }
+}
+
+// On a tablet and a phone the answer stays in sight while sliders move.
+function showBar(told) {
+  const is_unfit = told.fits === false;
+  say("bar-time", is_unfit ? "does not fit" : by("time").textContent);
+  say("bar-memory", told.peak_bytes ? `${bytes(told.peak_bytes.mid)}${is_unfit ? ` of ${bytes(told.memory_bytes)}` : ""}` : "");
+  say("bar-cost", is_unfit ? "" : by("cost").textContent);
+  by("bar").classList.toggle("verdict-no", is_unfit);
+}
+
+// What would fit, each a click away.
+const MOST_REMEDIES = 6;
+function showRemedies(remedies) {
+  say("remedies-said", remedies.length ? "This would fit:" : "No change that was tried makes it fit.");
+  by("remedies").replaceChildren(...remedies.slice(0, MOST_REMEDIES).map((one) => {
+    const more = `${bytes(one.peak_bytes.mid)} · ${one.time_factor > 1 ? "+" : "−"}${Math.round(100 * Math.abs(one.time_factor - 1))} % time per sample${one.memory_verdict === "tight" ? " · tight" : ""}`;
+    const take = element("button", { type: "button", class: "offer" }, `${one.change}: ${one.value}`, element("span", { class: "hint" }, more));
+    take.addEventListener("click", () => { fill(fields, { device: one.device, ...one.options }); changed(); });
+    return element("li", {}, take);
+  }));
 }
 
 function show(told, asked) {
@@ -112,11 +107,16 @@ function show(told, asked) {
   say("cost-interval", interval(told.dollars, dollars));
   say("cost-more", told.dollars_per_hour ? `${dollars(told.dollars_per_hour)}/h${told.price_source ? `, ${told.price_source}` : ""}` : "no price is known for this place");
   showFit(told);
+  showBar(told);
   showParts(told);
   showNotes(told);
   showCopies(asked);
   showEvidence(told);
 }
+
+// Keys of answers in words.
+const WORDS = { autocast_copies: "autocast copies of weights", optimizer_state: "optimizer state" };
+const inWords = (name) => WORDS[name] ?? name.replaceAll("_", " ");
 
 function showMemory(told) {
   const peak = told.peak_bytes, card = told.memory_bytes, bar = by("memory-bar");
@@ -135,7 +135,7 @@ function showMemory(told) {
   limit.style.left = at(card); text.style.left = `clamp(6.5rem, ${at(card)}, calc(100% - 6.5rem))`;
   bar.append(used, range, limit, text);
   say("memory-numbers", `nvidia-smi ${bytes(peak.mid)} · reserved ${bytes(told.reserved_bytes)} · allocated ${bytes(told.allocated_bytes)}`);
-  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${name} ${bytes(size)}`).join(" · "));
+  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${inWords(name)} ${bytes(size)}`).join(" · "));
 }
 
 function showParts(told) {
@@ -152,7 +152,7 @@ function showParts(told) {
 }
 
 function showNotes(told) {
-  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : value);
+  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${inWords(name)} ${value}`);
   const notes = [...(assumed.length ? [`assumed: ${assumed.join(", ")}`] : []), ...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
   by("notes-card").hidden = notes.length === 0;
   by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
@@ -164,12 +164,11 @@ const askEvidence = later(300, async (told) => {
   if (evidence_of !== told) { return; }
   const where = by("evidence");
   try {
-    const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode })}`);
+    const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode, fed: told.fed ?? "" })}`);
     if (evidence_of !== told) { return; }
-    const rows = found.nearest.map((row) => element("tr", {}, ...[row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => element("td", {}, String(cell ?? "–")))));
-    const head = element("tr", {}, ...["network", "device", "precision", "batch", "measured by", "our error, left out"].map((name) => element("th", { scope: "col" }, name)));
-    const table = element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
-    where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [table] : []));
+    const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => String(cell ?? "–")));
+    const measured = table("Measured runs", ["Network", "Device", "Precision", "Batch", "Measured by", "Our error, left out"], rows);
+    where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [measured] : []));
   } catch (error) {
     if (evidence_of !== told) { return; }
     where.replaceChildren(element("p", { class: "hint" }, error.message));
@@ -186,7 +185,7 @@ const askLarger = later(500, async () => {
   larger?.abort();
   larger = new AbortController();
   const asked = question();
-  await Promise.all([askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal)]);
+  await Promise.all([askMemory(asked, larger.signal), askScaling(asked, larger.signal), askPlan(asked, larger.signal), askNeighbours(asked, larger.signal)]);
 });
 
 // Never quite sure: the command shows the same.
@@ -203,9 +202,21 @@ async function askMemory(asked, signal) {
     const told = await ask("/api/v1/forecast", { ...asked, draw: true }, signal);
     await draw(by("memory-step"), told.chart);
     if (signal.aborted) { return; }
+    if (told.remedies) { showRemedies(told.remedies); }
     say("memory-step-said", told.peak_op ? `The peak is in ${told.peak_op}.` : "");
     dim("memory", is_reading);
   } catch (error) { if (error.name !== "AbortError") { clearMemory(error.message); } }
+}
+
+async function askNeighbours(asked, signal) {
+  const where = by("neighbours");
+  try {
+    const { neighbours } = await ask("/api/v1/forecast", { ...asked, neighbours: true }, signal);
+    if (signal.aborted) { return; }
+    const head = ["public run", "device", "GPUs", "batch", "precision", "measured", "forecast", "source"].map((name) => element("th", { scope: "col" }, name));
+    const rows = neighbours.map((run) => [run.model, run.device, run.gpus, run.batch_per_gpu, run.precision, seconds(run.measured_seconds), seconds(run.forecast_seconds.mid), run.source].map((cell) => element("td", {}, String(cell))));
+    where.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+  } catch (error) { if (error.name !== "AbortError") { where.replaceChildren(); } }
 }
 
 function clearScaling(text) { by("scaling").replaceChildren(); say("scaling-said", text); dim("scaling", is_reading); }
@@ -256,17 +267,29 @@ function listed(offer) {
 
 function choose(offer) {
   if (!offer) { return; }
-  fill({ device: offer.device, gpus: offer.gpus, nodes: offer.nodes, batch: offer.batch_per_gpu, strategy: offer.strategy });
+  fill(fields, { device: offer.device, gpus: offer.gpus, nodes: offer.nodes, batch: offer.batch_per_gpu, strategy: offer.strategy });
   changed();
   by("time").scrollIntoView({ block: "center" });
 }
 
 // ---- taking the question along ----
 
+// Files that were sent from this browser, by the reference that the server gave them.
+const sent_files = JSON.parse(localStorage.getItem("epochcast-files") || "{}");
+const MOST_FILES = 50;
+function keepFile(reference, name) {
+  delete sent_files[reference];
+  sent_files[reference] = name;
+  for (const old of Object.keys(sent_files).slice(0, -MOST_FILES)) { delete sent_files[old]; }
+  localStorage.setItem("epochcast-files", JSON.stringify(sent_files));
+}
+const fileOf = (model) => sent_files[model] ?? model;
+
 const quoted = (text) => (/^[\w./:@%+=-]+$/.test(String(text)) ? String(text) : `'${String(text).replaceAll("'", "'\\''")}'`);
 const FLAGS = JSON.parse(form.dataset.flags || "{}");
 let copies = {};
-function showCopies(asked) {
+function showCopies(sent) {
+  const asked = { ...sent, model: fileOf(sent.model) };  // on the command line a file is named by its path
   const { model, ...options } = asked;
   const flags = Object.entries(options).map(([name, given]) => {
     const flag = FLAGS[name] || `--${name.replaceAll("_", "-")}`;
@@ -288,12 +311,7 @@ function showCopy() {
   const chosen = document.querySelector(".tabs [aria-selected=true]");
   say("copy-text", copies[chosen.dataset.copy] || "");
 }
-for (const tab of document.querySelectorAll(".tabs [role=tab]")) {
-  tab.addEventListener("click", () => {
-    for (const other of document.querySelectorAll(".tabs [role=tab]")) { other.setAttribute("aria-selected", String(other === tab)); }
-    showCopy();
-  });
-}
+for (const tab of document.querySelectorAll("[role=tab]")) { tab.addEventListener("chosen", showCopy); }
 by("copy").addEventListener("click", async () => {
   try { await navigator.clipboard.writeText(by("copy-text").textContent); say("copy-said", "copied"); } catch { getSelection().selectAllChildren(by("copy-text")); say("copy-said", "press Ctrl-C to copy what is marked"); }
 });
@@ -312,7 +330,8 @@ by("file").addEventListener("change", async () => {
     const told = await read(await fetch(`/api/v1/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }));
     say("file-said", `${told.name}: ${count(told.parameters)} parameters`);
     is_reading = false;
-    fill({ model: told.model });
+    keepFile(told.model, file.name);
+    fill(fields, { model: told.model });
     changed();
   } catch (error) {
     is_reading = false;
@@ -327,8 +346,7 @@ by("file").addEventListener("change", async () => {
 // ---- begin ----
 
 function changed() {
-  const written = new URLSearchParams(Object.entries(question()).map(([name, given]) => [name, Array.isArray(given) ? given.join(",") : String(given)]));
-  history.replaceState(null, "", `?${written}`);
+  remember(question());
   larger?.abort();
   PARTS_OF_PAGE.forEach((part) => dim(part, true));
   answer();
@@ -336,7 +354,6 @@ function changed() {
 }
 form.addEventListener("input", (event) => { if (event.target.matches("[data-option]")) { changed(); } });
 form.addEventListener("submit", (event) => event.preventDefault());
-const given = Object.fromEntries(new URLSearchParams(location.search));
-fill(Object.keys(given).length ? given : START);
+fill(fields, Object.keys(given()).length ? given() : START);
 changed();
 redrawn(askLarger);

@@ -3,6 +3,8 @@
 NeMo's model has Megatron's names; AutoModel loads a model of the Hub, shards it (FSDP2Manager) and may add LoRA.
 """
 
+from collections.abc import Mapping
+
 from epochcast.describe.capture.config.key_table import (
     MODEL,
     Trainer,
@@ -11,6 +13,7 @@ from epochcast.describe.capture.config.key_table import (
     name,
     names,
     not_modelled,
+    number,
     passed_over,
     positive,
     says,
@@ -26,6 +29,18 @@ from epochcast.describe.capture.config.trainers.shared_rows import AS_THE_MODEL,
 from epochcast.describe.graph.adapters import ALL_LINEAR
 
 DEFAULT_RANK = 8
+RANK_OF_SCHEME = 32
+"""Of AutoModel's `PeftConfig`, and of `model.peft.lora_tuning` (megatron_gpt_finetuning_config.yaml)."""
+# Layers of Megatron's decoder by the words of `target_modules`.
+_LAYERS: Mapping[str, tuple[str, ...]] = {
+    "attention_qkv": ("qkv",),
+    "attention_dense": ("out",),
+    "mlp_fc1": ("up",),
+    "mlp_fc2": ("down",),
+    "attention": ("qkv", "out"),
+    "mlp": ("up", "down"),
+    "all": ("qkv", "out", "up", "down"),
+}
 
 
 def _finish(reader: Reader) -> None:
@@ -49,9 +64,28 @@ def _finish(reader: Reader) -> None:
     written = reader.text("model.optim.name")
     if written:
         set_optimizer(reader, "adamw" if written.endswith("fused_adam") else written, "model.optim.name")
-    scheme = reader.text("model.peft.peft_scheme")
-    if scheme not in ("", "none"):
-        reader.leave("model.peft.peft_scheme", f"{scheme}: {AS_THE_MODEL}; give `lora` with layers of the decoder")
+    _read_scheme(reader)
+
+
+def _read_scheme(reader: Reader) -> None:
+    """LoRA beside layers of Megatron's names; what others add is small and not modelled."""
+    scheme, prefix = reader.text("model.peft.peft_scheme"), "model.peft.lora_tuning."
+    if scheme not in ("lora", "qlora"):
+        if scheme not in ("", "none"):
+            reader.leave("model.peft.peft_scheme", f"{scheme}: {AS_THE_MODEL}")
+        return
+    rank = positive(reader, f"{prefix}adapter_dim")
+    reader.set("lora", rank or RANK_OF_SCHEME, f"{prefix}adapter_dim", is_default=rank is None)
+    targets = names(reader, f"{prefix}target_modules")
+    layers = [layer for target in targets or ("attention_qkv",) for layer in _LAYERS.get(target, (target,))]
+    is_gated = ",style=" not in str(stated(reader, MODEL))
+    layers = ["gate_up" if layer == "up" and is_gated else layer for layer in layers]
+    reader.set("lora_targets", tuple(layers), f"{prefix}target_modules", is_default=targets is None)
+    dropout = number(reader, f"{prefix}adapter_dropout")
+    if dropout is not None:
+        reader.set("lora_dropout", dropout, f"{prefix}adapter_dropout")
+    if scheme == "qlora":
+        reader.set("quantize", "nf4", "model.peft.peft_scheme")
 
 
 NEMO = Trainer(

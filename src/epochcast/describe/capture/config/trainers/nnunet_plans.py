@@ -9,13 +9,10 @@ from typing import Any
 
 from epochcast.describe.capture.config.key_table import MODEL, Trainer, passed_over
 from epochcast.describe.capture.config.setting import Reader
+from epochcast.describe.capture.model_reference import NNUNET as NNUNET_PLAN
 
 ITERATIONS, EPOCHS = 250, 1000
 _PREFERRED = ("3d_fullres", "3d_lowres", "2d")
-_NO_MODEL = (
-    "the network of a plan has no name here; give MODEL: file.py:factory that returns it "
-    "(nnunetv2.utilities.get_network_from_plans), with --config for the rest"
-)
 
 
 def _finish(reader: Reader) -> None:
@@ -33,8 +30,8 @@ def _finish(reader: Reader) -> None:
     reader.set("batch", batch, f"{chosen}.batch_size")
     if isinstance(patch, list) and all(isinstance(side, int) for side in patch):
         reader.set("input_shape", (_channels(reader.document), *patch), f"{chosen}.patch_size")
-    reader.set("samples", ITERATIONS * batch, "250 iterations an epoch", is_default=True)
-    reader.set(MODEL, chosen, f"{chosen}", problem=_NO_MODEL)
+    reader.set("steps_per_epoch", ITERATIONS, "250 iterations an epoch", is_default=True)
+    reader.set(MODEL, f"{NNUNET_PLAN}:{reader.name}@{chosen}", chosen)
 
 
 def _channels(document: Mapping[str, Any]) -> int:

@@ -65,6 +65,9 @@ MODELS: Mapping[str, str] = {
     },
     **{f"qwen2_5_{key}_instruct": f"Qwen/Qwen2.5-{size}" for key, size in (("0_5b", "0.5B"), ("1_5b", "1.5B"))},
     "qwen2_5_3b": "Qwen/Qwen2.5-3B",
+    "qwen2_5_0_5b": "Qwen/Qwen2.5-0.5B",
+    "llama3_2_vision_11b": "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "llama3_2_vision_90b": "meta-llama/Llama-3.2-90B-Vision-Instruct",
     **{f"qwen3_{key}": f"Qwen/Qwen3-{size}" for key, size in (("0_6b", "0.6B"), ("1_7b", "1.7B"), ("4b", "4B"))},
     **{f"qwen3_{size}b": f"Qwen/Qwen3-{size}B" for size in (8, 14, 32)},
 }

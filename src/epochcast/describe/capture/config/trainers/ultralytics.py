@@ -22,6 +22,7 @@ from epochcast.describe.capture.config.key_table import (
 )
 from epochcast.describe.capture.config.setting import Reader
 from epochcast.describe.capture.config.trainers.shared_rows import NOT_TIMED, set_dataset
+from epochcast.describe.capture.model_reference import is_yolo_name
 from epochcast.describe.capture.zoo import ZOO
 
 BATCH, IMAGE, NOMINAL, WORKERS, EPOCHS = 16, 640, 64, 8, 100
@@ -35,8 +36,8 @@ def _finish(reader: Reader) -> None:
     name = PurePosixPath(written.replace("\\", "/")).name
     if name:
         network = name.rpartition(".")[0] if name.endswith((".pt", ".yaml", ".yml")) else name
-        problem = "" if network in ZOO else _NO_MODEL.format(network)
-        reader.set(MODEL, network, "model", problem=problem)
+        is_known = network in ZOO or is_yolo_name(network)
+        reader.set(MODEL, network, "model", problem="" if is_known else _NO_MODEL.format(network))
     mode = reader.text("mode")
     if mode not in ("", "train"):
         reader.leave("mode", f"{mode}: a training is forecast")

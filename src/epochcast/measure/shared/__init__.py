@@ -1,0 +1,1 @@
+"""Runs that users share: one small anonymous JSON file each (`epochcast share`, `community/`)."""

@@ -1,0 +1,1 @@
+"""What people measured, as the commands that they would type."""
