@@ -109,6 +109,14 @@ def test_a_reference_that_does_not_fit_is_named() -> None:
     assert any("reference" in note for note in answer.warnings)
 
 
+def test_an_assumed_micro_batch_fits() -> None:
+    asked = {"algorithm": "dpo", "gpus": 1, "reference_model": "none", "prompts_per_step": 64}
+    small = answer_of(device="GTX 1050 Ti", **asked)
+    assert small.micro_batch < answer_of(**asked).micro_batch
+    assert small.assumed["batch"] == small.micro_batch
+    assert next(phase for phase in small.memory if phase.phase == "update").fits
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -150,7 +150,7 @@ def test_verl(tmp_path: Path) -> None:
         "nodes": 2,
         "epochs": 15,
     }
-    assert any("data.max_response_length is the longest response" in note for note in settings.notes)
+    assert any("data.max_response_length is the longest response: give response" in note for note in settings.notes)
 
 
 def test_easy_r1(tmp_path: Path) -> None:

@@ -37,9 +37,7 @@ def _longest(option: str) -> Row:
         longest = positive(reader, key)
         if longest is not None:
             reader.set(option, str(longest) if option == "response" else longest, key)
-            reader.notes.append(
-                f"{key} is the longest {option} ({longest:,} tokens), and all are taken as long: give {option}"
-            )
+            reader.notes.append(f"{key} is the longest {option}: give {option}, else all have {longest:,} tokens")
 
     return read
 
