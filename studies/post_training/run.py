@@ -1,6 +1,6 @@
 """Steps of GRPO, PPO and DAPO against published ones, with sources left out.
 
-    python -m studies post_training          writes docs/accuracy/post-training-accuracy.md, its picture and result.csv
+    python -m studies post_training          writes docs/accuracy/post-training-accuracy.md and result.csv
 
 Each row is forecast with the factors of other sources, and its interval comes from the errors of other sources. Fails
 where the error falls behind what was reached.

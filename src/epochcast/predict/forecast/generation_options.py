@@ -78,8 +78,12 @@ class GenerationOptions(Record):
     engine_eager: bool = _generation(
         False, "The engine launches every kernel from Python, without CUDA graphs (enforce_eager)."
     )
-    engine_memory: float | None = _generation(
-        None, "Fraction of a GPU's memory that the engine takes [default: the engine's own].", above=0, most=1
+    engine_memory_fraction: float | None = _generation(
+        None,
+        "Fraction of a GPU's memory that the engine takes [default: the engine's own].",
+        above=0,
+        most=1,
+        flag="--engine-memory",
     )
 
     def of_generation(self) -> dict[str, object]:

@@ -198,7 +198,7 @@ def _plan(
     (prompt, lengths), device = _lengths(job), placement.device
     link = placement.group.inner if degree <= placement.ranks_per_node else placement.group.outer
     cost = decode_cost(shape, device, link, degree, formats_of(job, device), engine, decode_rates())
-    fraction = job.engine_memory or engine.memory_fraction
+    fraction = job.engine_memory_fraction or engine.memory_fraction
     limit = _limit(job, engine, engines)
     room = most_sequences(cost, prompt + lengths.mean, prompt, limit, fraction)
     return EnginePlan(cost, engine, prompt, lengths, max(1, min(room, limit)), room, fraction)
@@ -304,8 +304,8 @@ def _assumed(job: Job, plan: EnginePlan) -> dict[str, str | int | float]:
         assumed["response"] = plan.lengths.text
     if job.engine_tp is None:
         assumed["engine_tp"] = plan.cost.gpus
-    if job.engine_memory is None and plan.engine.is_batching:
-        assumed["engine_memory"] = plan.memory_fraction
+    if job.engine_memory_fraction is None and plan.engine.is_batching:
+        assumed["engine_memory_fraction"] = plan.memory_fraction
     return assumed
 
 

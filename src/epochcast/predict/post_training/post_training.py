@@ -39,8 +39,10 @@ from epochcast.predict.post_training.rl_constants import (
     rl_constants,
 )
 from epochcast.predict.post_training.rl_phases import (
+    PhaseMemory,
     Responses,
-    forward_memory,
+    StepPart,
+    forward_peak_bytes,
     forward_seconds,
     frozen_job,
     part_of,
@@ -56,24 +58,6 @@ USUAL_REWARD_SECONDS = 1e-3
 LEAST_FRACTION = 0.05
 USUAL_FRACTION = 0.6
 """Of a GPU for a colocated engine: gpu_memory_utilization in verl's GRPO examples."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepPart(Record):
-    """One part of a step: its seconds (the middle) and its share."""
-
-    name: str
-    seconds: float
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseMemory(Record):
-    """The peak of one GPU in one phase."""
-
-    phase: str
-    bytes: float
-    fits: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,6 +149,7 @@ class _Question:
     responses: Responses
     prompts: int
     constants: RlConstants
+    assumed_batch: int | None = None
 
     @property
     def reference(self) -> str:
@@ -184,7 +169,7 @@ def forecast_post_training(
     others are given.
     """
     question = _question(job, placement, session or Session(), constants or rl_constants())
-    update = update_memory(job, question.training, question.responses, question.session)
+    question, update = _fitted(question)
     plan = _engine(question, update) if job.generates else None
     parts = _training_parts(question)
     generated, steady = _generation_seconds(question, plan)
@@ -215,7 +200,7 @@ def forecast_post_training(
         prompt_tokens=job.prompt or 0,
         response_tokens_mean=question.responses.mean_tokens - (job.prompt or 0),
         response_tokens_longest=question.responses.longest_tokens - (job.prompt or 0),
-        micro_batch=question.responses.micro_batch(job, question.training.replicas),
+        micro_batch=question.responses.micro_batch(question.job, question.training.replicas),
         reference=question.reference,
         critic=question.critic,
         reward=job.reward_model or "rule",
@@ -236,14 +221,28 @@ def forecast_post_training(
     )
 
 
+def _fitted(question: _Question) -> tuple[_Question, Forecast]:
+    """The question with its memory; where nobody says the micro-batch, halved until the update fits."""
+    update = update_memory(question.job, question.training, question.responses, question.session)
+    if question.job.batch is not None:
+        return question, update
+    batch = question.responses.micro_batch(question.job, question.training.replicas)
+    limit = usable_bytes(question.placement.device) - _reference_bytes(question)
+    while batch > 1 and update.peak_bytes is not None and update.peak_bytes.mid > limit:
+        batch //= 2
+        halved = replace(question.job, batch=batch)
+        update = update_memory(halved, question.training, question.responses, question.session)
+    return replace(question, job=replace(question.job, batch=batch), assumed_batch=batch), update
+
+
 def post_training_step(
     job: Job, placement: Placement, session: Session, constants: RlConstants
 ) -> tuple[Mapping[str, float], float]:
     """Middle seconds of every part, and what ran beside them, without asking for memory: colocated engines take
     `USUAL_FRACTION` of a GPU.
     """
-    if job.generation_gpus is None and job.engine_memory is None:
-        job = replace(job, engine_memory=USUAL_FRACTION)
+    if job.generation_gpus is None and job.engine_memory_fraction is None:
+        job = replace(job, engine_memory_fraction=USUAL_FRACTION)
     question = _question(job, placement, session, constants)
     plan = _engine(question, None) if job.generates else None
     generated, steady = _generation_seconds(question, plan)
@@ -271,10 +270,10 @@ def _engine(question: _Question, update: Forecast | None) -> EnginePlan:
     """The engine, with what training leaves of a GPU where both share it."""
     job, placement = question.job, question.placement
     gpus = _generating_gpus(question)
-    if update is not None and job.generation_gpus is None and job.engine_memory is None:
+    if update is not None and job.generation_gpus is None and job.engine_memory_fraction is None:
         usable = usable_bytes(placement.device)
         free = max(LEAST_FRACTION, 1 - _resident_bytes(question, update) / usable)
-        job = replace(job, engine_memory=min(0.9, free))
+        job = replace(job, engine_memory_fraction=min(0.9, free))
     per_engine = ceil(question.responses.count / gpus)
     concurrency = job.concurrency or per_engine * gpus
     job = replace(job, concurrency=min(concurrency, question.responses.count), requests=question.responses.count)
@@ -386,7 +385,7 @@ def _phases(question: _Question, plan: EnginePlan | None, update: Forecast) -> l
         phases["generation"] = plan.memory.needed_bytes + (resident if is_colocated else 0.0)
     reference = _reference_bytes(question)
     if question.job.generates or question.reference != NONE:
-        forward = forward_memory(question.job, question.training, question.responses, question.session)
+        forward = forward_peak_bytes(question.job, question.training, question.responses, question.session)
         weights = sum(update.peak_breakdown.get(name, 0) for name in ("parameters",))
         phases["log-probabilities"] = forward + max(0.0, resident - weights)
     peak = 0.0 if update.peak_bytes is None else update.peak_bytes.mid
@@ -406,8 +405,8 @@ def _assumed(question: _Question, plan: EnginePlan | None) -> dict[str, str | in
     """What nobody said, with the values taken instead."""
     job = question.job
     assumed: dict[str, str | int | float] = {}
-    if job.batch is None:
-        assumed["batch"] = question.responses.micro_batch(job, question.training.replicas)
+    if question.assumed_batch is not None:
+        assumed["batch"] = question.assumed_batch
     if job.generates and job.generations is None:
         assumed["generations"] = job.responses_per_prompt
     if job.reference_model is None:
@@ -418,8 +417,8 @@ def _assumed(question: _Question, plan: EnginePlan | None) -> dict[str, str | in
         assumed["reward_seconds"] = USUAL_REWARD_SECONDS
     if plan is not None and job.engine_tp is None:
         assumed["engine_tp"] = plan.cost.gpus
-    if plan is not None and job.engine_memory is None:
-        assumed["engine_memory"] = round(plan.memory_fraction, 2)
+    if plan is not None and job.engine_memory_fraction is None:
+        assumed["engine_memory_fraction"] = round(plan.memory_fraction, 2)
     return assumed
 
 

@@ -12,6 +12,7 @@ is that of the larger of a usual micro-batch and a single response of the longes
 from dataclasses import dataclass, replace
 from math import ceil
 
+from epochcast.base.record import Record
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
@@ -24,6 +25,24 @@ from epochcast.predict.forecast.session import Session
 
 PASS_TOKENS = 8192
 """Tokens of one pass where nobody says the micro-batch: sequences are added until a pass has so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart(Record):
+    """One part of a step: its seconds (the middle) and its share."""
+
+    name: str
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseMemory(Record):
+    """The peak of one GPU in one phase."""
+
+    phase: str
+    bytes: float
+    fits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +121,7 @@ def update_memory(job: Job, placement: Placement, responses: Responses, session:
     return max(answers, key=lambda answer: 0.0 if answer.peak_bytes is None else answer.peak_bytes.mid)
 
 
-def forward_memory(job: Job, placement: Placement, responses: Responses, session: Session) -> float:
+def forward_peak_bytes(job: Job, placement: Placement, responses: Responses, session: Session) -> float:
     """Peak bytes of a forward pass over a micro-batch."""
     batch = responses.micro_batch(job, placement.replicas)
     step = plain_step(job, round(responses.mean_tokens), batch, mode="forward")

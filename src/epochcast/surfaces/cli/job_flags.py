@@ -250,8 +250,9 @@ _CONFIG = Parameter(
         typer.Option(
             "--config",
             help="What a trainer reads (axolotl, LLaMA-Factory, torchtune, ms-swift, kohya, SimpleTuner, ultralytics, "
-            "nnU-Net, lerobot, Megatron-LM, NeMo, TRL, DeepSpeed, Accelerate, Lightning), a training script, or a "
-            "shell script that starts one; may be repeated. Options override it, and MODEL can be left out.",
+            "nnU-Net, lerobot, Megatron-LM, NeMo, TRL, verl, EasyR1, OpenRLHF, NeMo-RL, DeepSpeed, Accelerate, "
+            "Lightning), a training script, or a shell script that starts one; may be repeated. Options override it, "
+            "and MODEL can be left out.",
             show_default=False,
             autocompletion=configs,
             rich_help_panel=WRITTEN,

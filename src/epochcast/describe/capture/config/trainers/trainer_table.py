@@ -10,12 +10,14 @@ from epochcast.describe.capture.config.trainers.megatron import MEGATRON
 from epochcast.describe.capture.config.trainers.ms_swift import MS_SWIFT
 from epochcast.describe.capture.config.trainers.nemo import NEMO, NEMO_AUTOMODEL
 from epochcast.describe.capture.config.trainers.nnunet_plans import NNUNET
+from epochcast.describe.capture.config.trainers.reward_trainers import REWARD_TRAINERS
 from epochcast.describe.capture.config.trainers.simpletuner import SIMPLE_TUNER
 from epochcast.describe.capture.config.trainers.torchtune import TORCHTUNE
 from epochcast.describe.capture.config.trainers.trl import TRL
 from epochcast.describe.capture.config.trainers.ultralytics import ULTRALYTICS
 
 TRAINERS: tuple[Trainer, ...] = (
+    *REWARD_TRAINERS,
     *(
         TORCHTUNE,
         AXOLOTL,
