@@ -7,10 +7,10 @@ ends over the middle, a step needs
     below ≥ √(e² - lo²) where e < lo        above ≥ √(e² - hi²) where e > hi
 
 The margin of a group is the one that holds 90 % of its steps with the least width. Each pair of source and device
-weighs as the square root of its steps, as in `training.spreads`. A group with fewer than LEAST_SOURCES takes the steps
-of the same work and place on any GPU; if these are still too few, those of the same work wherever it ran. A GPU that is
-not known has no smaller a margin than one that is. To say how well this holds for a source that nobody has seen, the
-study of accuracy fits it again without each source.
+weighs as the square root of its steps, as in `training.spreads`. Steps on known GPUs also count in the group of their
+work and place, which has no smaller a margin than theirs. A group with fewer than LEAST_SOURCES takes the steps of the
+same work wherever it ran. To say how well this holds for a source that nobody has seen, the study of accuracy fits it
+again without each source.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ from epochcast.predict.forecast.step_margins import (
     ADAPTERS,
     CONVOLUTIONS,
     FILE,
+    KNOWN,
     NO_MARGIN,
     NVIDIA,
     OTHER_VENDORS,
@@ -42,34 +43,34 @@ LEAST_SOURCES = 4
 MOST_MARGIN = float(np.log(3))
 # How the steps outside are divided between both ends.
 _TAILS = np.linspace(0, 1 - COVERAGE, 21)
-PAIRS = tuple(
-    tuple(group_name(NVIDIA, work, gpus, nodes, is_known=is_known) for is_known in (True, False))
-    for work in (ADAPTERS, PRODUCTS, CONVOLUTIONS)
-    for gpus, nodes in ((1, 1), (2, 1), (2, 2))
+_PLACED = tuple(
+    (work, gpus, nodes) for work in (ADAPTERS, PRODUCTS, CONVOLUTIONS) for gpus, nodes in ((1, 1), (2, 1), (2, 2))
 )
-"""The groups of a work and a place: on known GPUs, and on others."""
-GROUPS = (*(group for pair in PAIRS for group in pair), OTHER_VENDORS)
+GROUPS = (
+    *dict.fromkeys(group_name(NVIDIA, *placed, is_known=known) for placed in _PLACED for known in (True, False)),
+    OTHER_VENDORS,
+)
+"""Groups of known GPUs come before those of their work and place."""
 
 
 def fitted_margins(steps: pl.DataFrame) -> dict[str, StepMargin]:
     """The margin of every group with steps: `group`, `source`, `device`, and log_error, log_low, log_high of each."""
     margins: dict[str, StepMargin] = {}
-    for known, other in PAIRS:
-        fitted = [_margin(mine) if len(mine := enough(steps, group)) else NO_MARGIN for group in (known, other)]
-        margins[known] = fitted[0]
-        margins[other] = StepMargin(*(max(ends) for ends in zip(*fitted, strict=True)))
-    others = enough(steps, OTHER_VENDORS)
-    return {**margins, OTHER_VENDORS: _margin(others)} if len(others) else margins
+    for group in GROUPS:
+        mine = enough(steps, group)
+        if len(mine):
+            known = margins.get(f"{group}, {KNOWN}", NO_MARGIN)
+            margins[group] = StepMargin(*(max(ends) for ends in zip(_margin(mine), known, strict=True)))
+    return margins
 
 
 def enough(steps: pl.DataFrame, group: str) -> pl.DataFrame:
-    """The steps of a group; if they come from too few sources, those at the same place, or of the same work."""
-    mine = steps.filter(pl.col("group") == group)
-    for part in (group.rpartition(",")[0], group.partition(",")[0]):
-        if group == OTHER_VENDORS or mine["source"].n_unique() >= LEAST_SOURCES:
-            break
-        mine = steps.filter(pl.col("group").str.starts_with(part))
-    return mine
+    """The steps of a group, on known GPUs too; if they come from too few sources, those of the same work anywhere."""
+    mine = steps.filter(pl.col("group").str.starts_with(group))
+    if group == OTHER_VENDORS or mine["source"].n_unique() >= LEAST_SOURCES:
+        return mine
+    work = group.partition(",")[0]
+    return steps.filter(pl.col("group").str.starts_with(work))
 
 
 def _margin(steps: pl.DataFrame) -> StepMargin:

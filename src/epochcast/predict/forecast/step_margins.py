@@ -5,8 +5,9 @@
 The parts of an interval (kernels, launches, communication) are fitted where each shows alone. How people really run a
 network (settings that nobody wrote down, a trainer's own code, other jobs on the same network) shows only in whole
 steps of sources that no training reads. It errs independently of the parts, so its variance adds to theirs. Steps are
-grouped by what they are made of, by the GPUs they run on, and by whether such steps were measured on that GPU (`known`
-in `predict.cost.spreads`). A group whose parts hold 90 % as they are gets no margin.
+grouped by what they are made of and by the GPUs they run on; transformers on several GPUs also by whether such steps
+were measured on that GPU (`measured` in `predict.cost.spreads`). Elsewhere that did not help: the interval score of
+sources that were left out chose. A group whose parts hold 90 % as they are gets no margin.
 `python -m studies.accuracy.run --margins` fits `step_margins.toml`.
 
 A step that the user measured or calibrated has an interval of its own, and forward passes keep the one they have.
@@ -31,7 +32,7 @@ NVIDIA = "NVIDIA"
 OTHER_VENDORS = "other vendors"
 ADAPTERS, PRODUCTS, CONVOLUTIONS = "adapters", "products", "convolutions"
 PLACES = ("one GPU", "one node", "several nodes")
-KNOWN, NOT_KNOWN = "GPU known", "GPU not known"
+KNOWN = "GPU known"
 # A model that trains less than this share of its parameters is tuned by adapters, or by its last layers.
 _TUNED = 0.5
 
@@ -47,12 +48,11 @@ NO_MARGIN = StepMargin(0.0, 0.0)
 
 
 def group_name(vendor: str, work: str, gpus: int, nodes: int, *, is_known: bool) -> str:
-    """The group of a training step: its work at one of PLACES on a GPU that is known for it or not, or that of other
-    vendors.
-    """
+    """The group of a training step: its work at one of PLACES, or that of other vendors."""
     if vendor != NVIDIA:
         return OTHER_VENDORS
-    return f"{work}, {PLACES[(gpus > 1) + (nodes > 1)]}, {KNOWN if is_known else NOT_KNOWN}"
+    group = f"{work}, {PLACES[(gpus > 1) + (nodes > 1)]}"
+    return f"{group}, {KNOWN}" if is_known and work == PRODUCTS and gpus > 1 else group
 
 
 def step_group(trace: Trace, placement: Placement, setting: SoftwareSetting) -> str | None:
