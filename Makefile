@@ -128,6 +128,8 @@ model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m training.train_layers
 	$(BIN)/python -m studies.accuracy.run --margins --accept
 	$(BIN)/python -m training.memory_spreads
+	$(BIN)/python -m training.decode_rates
+	$(BIN)/python -m training.rl_constants
 
 clean: ## Remove what was built, keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -156,6 +156,9 @@ def planning() -> Iterator[Figure]:
             1.0,
             f"{configurations} in {plan_seconds:.2f} s",
         )
+    line = "plan resnet50 --dataset imagenet-1k --epochs 90 --batch 256 --deadline 24h --json"
+    cold = best(lambda: _process("-m", "epochcast", *line.split()), 3)
+    yield Figure("epochcast plan of resnet50, with start-up", cold, "s", 1.5)
     yield from _plan_memory()
 
 

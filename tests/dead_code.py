@@ -48,7 +48,7 @@ NAMES = {
     "delete_run", "add_job",
     # what studies and trainers read of a value that is the product's
     "precision_label", "link_fraction", "artefact_seconds", "card", "clock_jumps", "lines_read",
-    "doubt_of",
+    "doubt_of", "post_training_step",
     # building blocks for those who build graphs or feed trackers themselves
     "step_ops", "trainable_parameter_count", "add_all",
     # an argument that functions of one signature share, the other half of a table's row

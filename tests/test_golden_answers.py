@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 import typer
-from tests.masked import masked
-from tests.measure.fit.machines import collective_rows, op_rows
 
 from benchmarks.answers.asking import FIXED, ask
 from benchmarks.answers.comparing import compare
@@ -22,6 +20,8 @@ from epochcast.measure.bench.measurements import Appender
 from epochcast.measure.bench.random_shapes import OpLimits
 from epochcast.surfaces.answer_schemas import ANSWERS, answer_schema
 from epochcast.surfaces.cli import command_line
+from tests.masked import masked
+from tests.measure.fit.machines import collective_rows, op_rows
 
 GOLDEN = Path(__file__).parent / "golden"
 TOLERANCE = 1e-6
@@ -30,8 +30,8 @@ SHOWN_OF_LONGER = 3
 
 OF_ONE_RUN = "runs NAME"
 """`runs` answers differently where it is asked for one."""
-GENERATES = "forecast generate"
-"""`forecast` answers differently where a job generates text."""
+GENERATES, POST_TRAINS = "forecast generate", "forecast grpo"
+"""`forecast` answers differently where a job generates text, and where it trains from rewards."""
 IS_A_SCHEMA = "jobs schema"
 """Prints a schema, and so has none."""
 
@@ -64,6 +64,10 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     GENERATES: (
         "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
         "--concurrency 256 --requests 1k",
+    ),
+    POST_TRAINS: (
+        "forecast llama3_2_1b --device H100 --gpus 4 --algorithm grpo --prompts-per-step 64 --generations 8 "
+        "--prompt 256 --response lognormal:mean=500,max=2048 --samples 7k",
     ),
     "history compare": ("history compare jobs.csv --target step_seconds --quick --with ridge,linear --split holdout",),
     "history fit": (FIT,),
@@ -252,5 +256,5 @@ def _with_json(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def test_every_command_with_json_has_a_kept_answer_and_a_schema() -> None:
     kept = {path.stem.replace("_", " ") for path in GOLDEN.glob("*.json")}
-    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN, GENERATES} == {*ANSWERS, IS_A_SCHEMA}
+    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN, GENERATES, POST_TRAINS} == {*ANSWERS, IS_A_SCHEMA}
     assert MASKED.keys() <= KEPT.keys()

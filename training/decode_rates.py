@@ -279,14 +279,14 @@ def memory_ratios(rows: Sequence[DecodeRow], rates: DecodeRates) -> list[tuple[D
     """
     ratios = []
     for row in rows:
-        if row.memory_gb is None or row.model.startswith("Qwen2-"):
+        if row.memory_bytes is None or row.model.startswith("Qwen2-"):
             continue
         engine, device = rates.engine(row.engine), find_device(row.device)
         formats = row.weights, row.cache
         cost = decode_cost(shape_of(row.reference), device, row_link(device), row.gpus, formats, engine, rates)
         tokens = row.prompt + row.response
         memory = generation_memory(cost, row.sequences or 1, tokens, row.prompt, engine, engine.memory_fraction)
-        ratios.append((row, (memory.needed_bytes - memory.context_bytes) / 2**30 / row.memory_gb))
+        ratios.append((row, (memory.needed_bytes - memory.context_bytes) / row.memory_bytes))
     return ratios
 
 

@@ -84,7 +84,7 @@ class DecodeRow:
     prompt: int
     response: int
     tokens_per_second: float
-    memory_gb: float | None
+    memory_bytes: float | None
     is_stream: bool = False
     """Whether requests kept coming, as in a serving benchmark; else all began at once."""
 
@@ -114,7 +114,7 @@ def decode_rows(folder: Path, left_out: Counter[str] | None = None) -> Iterator[
             round(row["input_len"]),
             round(row["output_len"]),
             row["output_tps_total"],
-            row["memory_gb"],
+            None if row["memory_gb"] is None else row["memory_gb"] * 2**30,
             is_full or "serving" in row["batch_kind"],
         )
 

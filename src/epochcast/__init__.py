@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from epochcast.api import generate as generate
     from epochcast.api import inspect as inspect
     from epochcast.api import plan as plan
+    from epochcast.api import post_train as post_train
     from epochcast.api import scaling as scaling
     from epochcast.api_measured import check as check
     from epochcast.api_measured import fit as fit
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from epochcast.predict.forecast.session import Session as Session
     from epochcast.predict.forecast.where import Where as Where
     from epochcast.predict.post_training.generation import Generation as Generation
+    from epochcast.predict.post_training.post_training import PostTraining as PostTraining
     from epochcast.queues import schedule_plan as schedule_plan
 
 __version__ = "0.2.0"
@@ -68,6 +70,7 @@ __all__ = [
     "OpClass",
     "OverLimit",
     "Placement",
+    "PostTraining",
     "Session",
     "SpeedLine",
     "Standing",
@@ -88,6 +91,7 @@ __all__ = [
     "oom",
     "place",
     "plan",
+    "post_train",
     "read_job",
     "read_jobs",
     "read_log",
@@ -113,6 +117,7 @@ _HOMES = {
             "inspect",
             "oom",
             "plan",
+            "post_train",
             "scaling",
             "share",
         ),
@@ -143,6 +148,7 @@ _HOMES = {
     "SpeedLine": "epochcast.observe.recording.speed_line",
     "Where": "epochcast.predict.forecast.where",
     "Generation": "epochcast.predict.post_training.generation",
+    "PostTraining": "epochcast.predict.post_training.post_training",
     "Workload": "epochcast.describe.capture.workload",
     "place": "epochcast.predict.forecast.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),

@@ -58,6 +58,7 @@ from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import Where
 from epochcast.predict.post_training.generation import Generation, forecast_generation
+from epochcast.predict.post_training.post_training import PostTraining, forecast_post_training
 
 __all__ = [
     "Advice",
@@ -67,6 +68,7 @@ __all__ = [
     "Generation",
     "Inspection",
     "Plan",
+    "PostTraining",
     "Scaling",
     "advise",
     "afford",
@@ -79,6 +81,7 @@ __all__ = [
     "inspect",
     "oom",
     "plan",
+    "post_train",
     "scaling",
     "share",
 ]
@@ -140,6 +143,30 @@ def generate(
     job, where, notes = job_and_where(generate, model, options, placement, config)
     session = session or Session()
     return with_read_notes(forecast_generation(job, placement or placement_of(where, job, session), session), notes)
+
+
+@takes(Job, Where)
+def post_train(
+    model: object = None,
+    placement: Placement | None = None,
+    *,
+    config: Config = (),
+    session: Session | None = None,
+    **options: Any,
+) -> PostTraining:
+    """How long DPO, PPO, GRPO or DAPO take, part by part, and what that needs and costs.
+
+    `options` are those of `Job` and `Where`: `algorithm`, `prompts_per_step`, `generations`, `prompt`, `response` and
+    others. Several GPUs shard the policy (fsdp) where no strategy is given.
+    """
+    job, where, notes = job_and_where(post_train, model, options, placement, config)
+    if not job.is_post_training:
+        raise BadInput("post_train needs an algorithm: dpo, ppo, grpo or dapo")
+    if where.strategy is None and where.gpus > 1:
+        where = replace(where, strategy="fsdp")
+    session = session or Session()
+    answer = forecast_post_training(job, placement or placement_of(where, job, session), session)
+    return with_read_notes(answer, notes)
 
 
 def _forecast(

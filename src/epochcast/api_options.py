@@ -20,6 +20,7 @@ from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 from epochcast.predict.post_training.generation import Generation
+from epochcast.predict.post_training.post_training import PostTraining
 
 Config = Sequence[str | Path] | None
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -113,7 +114,7 @@ def setting_paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
     return (config,) if isinstance(config, str | Path) else config
 
 
-Noted = TypeVar("Noted", Forecast, Generation, Scaling)
+Noted = TypeVar("Noted", Forecast, Generation, PostTraining, Scaling)
 
 
 def with_read_notes(answer: Noted, notes: tuple[str, ...]) -> Noted:

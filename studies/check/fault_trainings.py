@@ -11,8 +11,7 @@ what else the machine computes.
     data loading    every batch is fetched by a loader that sleeps
     accumulation    the step holds four passes, and the job is described with one
     accumulation bar    one of four passes is reported as a step, and the job is described with four
-    compilation     eager, where the reference is compiled, and the other way round
-    pauses          the process is stopped (SIGSTOP) for seconds at a time; recorded by `ec.track`
+    pauses          the process is stopped (SIGSTOP) for seconds at a time; recorded by `ec.track`, all by the clock
     slow rank       two processes exchange gradients, and one of them has more to do
 """
 
@@ -22,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,8 +43,7 @@ NETWORKS = (
     ("mobilenet_v2", 2, (3, 64, 64)),
 )
 RANKED = ("mnist_cnn", 16, None)
-COMPILED = NETWORKS[0]
-STEPS, WARM_UP, PASSES = 20, 3, 4
+STEPS, WARM_UP, PASSES = 30, 3, 4
 SLOW_LOADER, SLOW_RANK = 1.5, 1.2
 """Seconds that the loader sleeps, and that the slow rank computes longer, in reference steps."""
 STOPS, STOPPED_STEPS = 2, 10.0
@@ -79,7 +77,6 @@ def _rows() -> Iterator[FaultTraining]:
     for network in NETWORKS:
         yield from _trained(*network)
     yield from _ranked(*RANKED)
-    yield from _compiled(*COMPILED)
 
 
 def _trained(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[FaultTraining]:
@@ -98,11 +95,7 @@ def _trained(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[F
     yield row("accumulation", _in_turn(step, four_passes))
     yield row("accumulation bar", _in_turn(step, step), accumulate=PASSES)
     yield row("none", _in_turn(step, step))
-    before, _ = _in_turn(step, step)
-    with _stopped_often(before):
-        log = _tracked(step)
-    after, _ = _in_turn(step, step)
-    yield row("pauses", ((before + after) / 2, log))
+    yield row("pauses", _paused(step))
 
 
 def _step(name: str, batch: int, shape: tuple[int, ...] | None) -> TorchStep:
@@ -114,14 +107,42 @@ def _step(name: str, batch: int, shape: tuple[int, ...] | None) -> TorchStep:
 
 def _in_turn(plain: Callable[[], None], faulty: Callable[[], None], sleeps: float = 0.0) -> tuple[float, str]:
     """The median seconds of plain steps, and the log of the faulty ones between them."""
-    seconds, lines = [], []
-    for number in range(STEPS):
+    seconds: list[float] = []
+    timed: list[tuple[float, float]] = []
+    for _ in range(STEPS):
         seconds.append(_timed(plain))
         waited = sleeps * median(seconds)
         time.sleep(waited)
         own = waited + _timed(faulty)
-        lines.append(f"Epoch: [0][{number}/{STEPS}]\tTime {own:.4f} ({own:.4f})\tData {waited:.4f} ({waited:.4f})")
-    return median(seconds), "\n".join(lines)
+        timed.append((own, waited))
+    return median(seconds), _log(timed)
+
+
+def _log(timed: Sequence[tuple[float, float]]) -> str:
+    """Lines of PyTorch's ImageNet example, with running means."""
+    lines = []
+    for number, (own, waited) in enumerate(timed):
+        mean, mean_waited = (sum(each) / (number + 1) for each in zip(*timed[: number + 1], strict=True))
+        place = f"Epoch: [0][{number}/{STEPS}]"
+        lines.append(f"{place}\tTime {own:.6f} ({mean:.6f})\tData {waited:.6f} ({mean_waited:.6f})")
+    return "\n".join(lines)
+
+
+def _paused(step: Callable[[], None]) -> tuple[float, str]:
+    """The median seconds of steps before and after, and the log of those while the process is stopped."""
+    seconds = []
+
+    def by_the_clock() -> None:
+        for _ in range(STEPS // 2):
+            begin = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - begin)
+
+    by_the_clock()
+    with _stopped_often(median(seconds)):
+        log = _tracked(step)
+    by_the_clock()
+    return median(seconds), log
 
 
 def _timed(step: Callable[[], None]) -> float:
@@ -129,18 +150,6 @@ def _timed(step: Callable[[], None]) -> float:
     begin = time.process_time()
     step()
     return time.process_time() - begin
-
-
-def _compiled(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[FaultTraining]:
-    """Eager where the reference is compiled, and the other way round."""
-    eager, fast = _step(name, batch, shape), _step(name, batch, shape)
-    fast.module.compile()
-    for _ in range(WARM_UP):
-        fast()
-    for plain, other, options in ((fast, eager, {"compile": "inductor"}), (eager, fast, {})):
-        reference, log = _in_turn(plain, other)
-        print(f"{name}: compilation, reference {reference:.4f} s", flush=True)
-        yield FaultTraining(name, batch, shape, "compilation", reference, log, options)
 
 
 def _tracked(step: Callable[[], None]) -> str:
@@ -184,6 +193,7 @@ def rank_main(name: str, batch: int, folder: Path, slower: float, rank: int) -> 
     step = _step(name, batch, RANKED[2])
     reference, _ = _in_turn(step, step)
     lines = [str(reference)]
+    owns: list[float] = []
     for number in range(STEPS):
         own = _timed(step)
         if rank == 1:
@@ -191,7 +201,10 @@ def rank_main(name: str, batch: int, folder: Path, slower: float, rank: int) -> 
             own += slower * reference
         for parameter in step.module.parameters():
             dist.all_reduce(parameter.grad)
-        lines.append(f"{rank}: TRAIN [0][{number}/{STEPS}]\tTime {own:.4f} ({own:.4f})\tData 1.0e-05 (1.0e-05)")
+        mean = sum([*owns, own]) / (number + 1)
+        owns.append(own)
+        place = f"{rank}: TRAIN [0][{number}/{STEPS}]"
+        lines.append(f"{place}\tTime {own:.6f} ({mean:.6f})\tData 1.0e-05 (1.0e-05)")
     (folder / f"{rank}.log").write_text("\n".join(lines), encoding="utf-8")
     dist.destroy_process_group()
 

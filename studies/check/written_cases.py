@@ -39,7 +39,7 @@ class WrittenCase:
 
 
 def written_cases() -> Iterator[WrittenCase]:
-    """Users' and logs' first. Logs are left out where EPOCHCAST_LOGS names no folder."""
+    """Users' and logs' first. Logs are left out where EPOCHCAST_LOGS names no folder, trainings where none were made."""
     folder = os.environ.get("EPOCHCAST_LOGS")
     for case in tomllib.loads(KNOWN.read_text(encoding="utf-8"))["case"]:
         job = {name: tuple(value) if isinstance(value, list) else value for name, value in case["job"].items()}
@@ -48,7 +48,7 @@ def written_cases() -> Iterator[WrittenCase]:
             yield WrittenCase(case["name"], USERS, case["cause"], verdict, job, case["observed"])
         elif folder:
             yield WrittenCase(case["name"], LOGS, case["cause"], verdict, job, Path(folder) / case["log"])
-    for line in TRAININGS.read_text(encoding="utf-8").splitlines():
+    for line in TRAININGS.read_text(encoding="utf-8").splitlines() if TRAININGS.is_file() else ():
         yield _trained(FaultTraining(**json.loads(line)))
 
 

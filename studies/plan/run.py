@@ -57,7 +57,8 @@ and in more where options nearer than 2 % count as equal. Most of their misses a
 source measured slower than an RTX 2080 Ti with one GPU, and faster with four, against its data sheet. Numbers of GPUs
 are chosen almost without fault, kinds of GPUs are what goes wrong: measure two rivals before you rent for long, as the
 answer of `epochcast plan` says. Where a device was never measured, picks are right in little more than half of all
-cases: that is why its interval is wide, and why limits count the high end."""
+cases: that is why its interval is wide, and
+why `--sure 90%` counts its high end."""
 GOALS = ("fastest", "cheapest")
 # Other numbers of a forecast that a plan could go by, instead of its middle.
 WAYS: dict[str, Callable[[Interval], float]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
@@ -15,6 +16,12 @@ TABLES: Mapping[str, str] = {
     USERS: "What users wrote down (`user_runs`)",
     TRAININGS: "Published fine-tunings (`runs_2026`)",
 }
+
+
+_SWEEPS = (
+    f"All rows are read; of the sweeps in `{TRAININGS}`, {OF_A_KIND} of each source, model and task are forecast.",
+    "",
+)
 
 
 def time_of(run: ScoredRun) -> Ratios | None:
@@ -71,9 +78,9 @@ def page(scored: Mapping[str, Sequence[ScoredRun]]) -> str:
         "Written by `python -m studies user_runs`. Trainings that their users timed and wrote down, in issues, READMEs",
         "and documentation, and published tables of fine-tunings, each asked as the command that its author would",
         "type. Nothing about a row is filled in by hand: what a table does not say is a default of its trainer or is",
-        "refused. Many rows leave out lengths of texts, ranks of adapters or the data loader. All rows of both tables",
-        f"are read; of the sweeps in `runs_2026`, {OF_A_KIND} of each source, model and task are forecast.",
+        f"refused. Many rows leave out lengths of texts, ranks of adapters or the data loader. {_yolo()}",
         "",
+        *(_SWEEPS if TRAININGS in scored else ()),
         *_targets(scored),
     ]
     for name, runs in scored.items():
@@ -86,6 +93,13 @@ def page(scored: Mapping[str, Sequence[ScoredRun]]) -> str:
         "scored steps: [Accuracy](accuracy.md). Peaks by what they are made of: [Memory](memory-accuracy.md).",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _yolo() -> str:
+    try:
+        return f"YOLO is built by ultralytics {version('ultralytics')}."
+    except PackageNotFoundError:
+        return "YOLO is refused, as ultralytics is not installed."
 
 
 def _targets(scored: Mapping[str, Sequence[ScoredRun]]) -> Iterator[str]:
@@ -174,7 +188,7 @@ def _mean(figures: Figures) -> float:
 
 def _cells(figures: Figures) -> str:
     if not figures.n:
-        return "0 | | |"[:-2]
+        return "0 | – | – | –"
     error = f"{_percent(figures.mean)} / {_percent(figures.median)}"
     return f"{figures.n} | {error} | {_percent(figures.holds)} | {figures.width:.1f} ×"
 

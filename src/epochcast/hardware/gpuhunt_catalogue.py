@@ -24,6 +24,7 @@ GPUHUNT_COLUMNS = (
 )
 # Providers whose name in epochcast is another.
 _CLOUDS: Mapping[str, str] = {"lambdalabs": "lambda", "vastai": "vast", "digitalocean": "do"}
+GIBIBYTE = 2**30
 # Families with several sizes, in which SkyPilot's lists write the larger one into the name.
 _LARGER: Mapping[str, float] = {"A100": 80, "V100": 32}
 
@@ -35,12 +36,12 @@ class HuntedItem:
     provider: str
     instance_name: str
     location: str
-    price: float
-    cpu: float
-    memory: float
+    dollars_per_hour: float
+    cpus: float
+    host_memory_bytes: int
     gpu_count: float
     gpu_name: str
-    gpu_memory: float
+    gpu_memory_bytes: int
     spot: bool
 
 
@@ -90,28 +91,29 @@ def hunted_listings(items: Iterable[HuntedItem], days: Mapping[str, str]) -> Ite
             region=location,
             dollars_per_hour=_least(rows, spot=False),
             spot_dollars_per_hour=_least(rows, spot=True),
-            cpus=first.cpu,
-            host_memory_bytes=round(first.memory * 2**30),
+            cpus=first.cpus,
+            host_memory_bytes=first.host_memory_bytes,
             read_on=days[provider],
         )
 
 
 def _least(rows: Iterable[HuntedItem], *, spot: bool) -> float | None:
     """The least price; 0 is none."""
-    return min((row.price for row in rows if row.spot is spot and row.price > 0), default=None)
+    return min((row.dollars_per_hour for row in rows if row.spot is spot and row.dollars_per_hour > 0), default=None)
 
 
 def _accelerator(item: HuntedItem) -> str:
     larger = _LARGER.get(item.gpu_name)
-    is_larger = larger is not None and item.gpu_memory >= larger
+    is_larger = larger is not None and item.gpu_memory_bytes >= larger * GIBIBYTE
     return f"{item.gpu_name}-{larger:g}GB" if is_larger else item.gpu_name
 
 
 def _item(item: Any) -> HuntedItem:
     """The row of an object of the library."""
     return HuntedItem(
-        *(item.provider, item.instance_name, item.location, float(item.price), float(item.cpu), float(item.memory)),
-        *(float(item.gpu_count), item.gpu_name or "", float(item.gpu_memory or 0.0), bool(item.spot)),
+        *(item.provider, item.instance_name, item.location, float(item.price), float(item.cpu)),
+        *(round(item.memory * GIBIBYTE), float(item.gpu_count), item.gpu_name or ""),
+        *(round((item.gpu_memory or 0.0) * GIBIBYTE), bool(item.spot)),
     )
 
 
@@ -120,8 +122,9 @@ def _read_item(row: Mapping[str, str], provider: str, where: str) -> HuntedItem:
     if row["spot"].casefold() not in ("true", "false"):
         raise BadInput(f"{where}: 'spot' must be True or False, got {row['spot']!r}")
     return HuntedItem(
-        *(provider, row["instance_name"], row["location"], numbers["price"], numbers["cpu"], numbers["memory"]),
-        *(numbers["gpu_count"], row["gpu_name"], numbers["gpu_memory"], row["spot"].casefold() == "true"),
+        *(provider, row["instance_name"], row["location"], numbers["price"], numbers["cpu"]),
+        *(round(numbers["memory"] * GIBIBYTE), numbers["gpu_count"], row["gpu_name"]),
+        *(round(numbers["gpu_memory"] * GIBIBYTE), row["spot"].casefold() == "true"),
     )
 
 

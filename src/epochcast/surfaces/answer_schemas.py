@@ -174,6 +174,8 @@ _EVENT_DETAILS = {
     **dict.fromkeys(("machine_dollars", "tardiness_dollars", "dollars"), float),
 }
 _HANDED_OVER = {"slurm": str, "skypilot": str, "kueue": str, "ray": str}
+_PRICED: Mapping[str, Any] = {"price_age_days": int}
+"""Where a price is of the catalogue."""
 _NEIGHBOURS = {"neighbours": list[Neighbour]}
 _WARNINGS = {"warnings": list[str]}
 _SETUP: Mapping[type[Record], Iterable[str]] = {api.Forecast: SETUP}
@@ -203,15 +205,18 @@ ANSWERS: Mapping[str, AnswerShape] = {
             "head": api.Forecast,
             "settings": Mapping[str, tuple[_Scalar, _Scalar]],
         },
+        _PRICED,
     ),
     "doctor": AnswerShape(DoctorReport),
     "evaluate": AnswerShape(Evaluation),
     "fit": AnswerShape(FittedDevice, {"written": list[str]}),
     "fit --shared": AnswerShape(SharedFit, {"written": list[str]}),
     "forecast": AnswerShape(
-        api.Forecast, optional={"would_fit": list[Remedy], "explain": StepShares, **_NEIGHBOURS, **_HANDED_OVER}
+        api.Forecast,
+        optional={"would_fit": list[Remedy], "explain": StepShares, **_PRICED, **_NEIGHBOURS, **_HANDED_OVER},
     ),
     "forecast generate": AnswerShape(api.Generation),
+    "forecast grpo": AnswerShape(api.PostTraining),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={
@@ -254,7 +259,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
             "progress": Standing | None,
         },
     ),
-    "scaling": AnswerShape(api.Scaling, parts=_SETUP),
+    "scaling": AnswerShape(api.Scaling, optional=_PRICED, parts=_SETUP),
     "schedule cancel": AnswerShape(keys={"queue": str, "cancelled": list[CancelledJob], "is_worked_on": bool}),
     "schedule plan": AnswerShape(Timetable, {"exceeded": list[str], "files": list[str]}),
     "schedule policies": AnswerShape(keys={"policies": list[ListedPolicy]}),

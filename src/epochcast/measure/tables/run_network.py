@@ -135,9 +135,12 @@ def _entry(model: str) -> Any:
     return entries.get(model) or (entries.get(_entry_names().get(squeezed(model), "")) if model not in ZOO else None)
 
 
-def is_listed(model: str) -> bool:
-    """Whether the list has a name for any source: as a network, or as one that cannot be built."""
-    return _entry(model) is not None or any(model in reasons for reasons in model_names()["cannot"].values())
+def is_listed(source: str, model: str) -> bool:
+    """Whether the list has a name, of this source or of any: as a network, or as one that cannot be built."""
+    names = model_names()
+    reasons = (*names["cannot"].values(), *names["cannot_source"].get(source, {}).values())
+    of_source = model in names.get("source", {}).get(source, {})
+    return of_source or _entry(model) is not None or any(model in listed for listed in reasons)
 
 
 @remembered(1)

@@ -46,6 +46,7 @@ def completed(row: Row) -> tuple[Row, tuple[str, ...]]:
     _fill_model(filled, notes)
     _fill_lengths(filled, notes)
     _fill_batch(filled, notes)
+    _fill_recomputing(filled, notes)
     _fill_time(filled, notes)
     return filled, tuple(notes)
 
@@ -81,7 +82,8 @@ def _fill_model(row: dict[str, Any], notes: list[str]) -> None:
             notes.append(f"the vocabulary is not given: {VOCABULARY:,} tokens are assumed")
         return
     bare = _BRACKETS.sub("", model)
-    if bare != model and not _is_named(model) and _is_named(bare):
+    source = text(row, "source")
+    if bare != model and not _is_named(source, model) and _is_named(source, bare):
         row["model"] = bare
         notes.append(f"{model} is answered as {bare}")
 
@@ -99,8 +101,8 @@ def _fill_lengths(row: dict[str, Any], notes: list[str]) -> None:
         notes.append(f"texts of {texts.name} have {texts.mean_tokens:g} tokens on average")
 
 
-def _is_named(model: str) -> bool:
-    return is_listed(model) or reference_of(model) in ZOO or is_known(model)
+def _is_named(source: str, model: str) -> bool:
+    return is_listed(source, model) or reference_of(model) in ZOO or is_known(model)
 
 
 def _fill_batch(row: dict[str, Any], notes: list[str]) -> None:
@@ -114,6 +116,17 @@ def _fill_batch(row: dict[str, Any], notes: list[str]) -> None:
     if batch is not None:
         row["batch_per_gpu"] = batch
         notes.append(f"the batch is not given: {batch}, the default of {text(row, 'framework')}, is assumed")
+
+
+def _fill_recomputing(row: dict[str, Any], notes: list[str]) -> None:
+    if text(row, "recompute"):
+        return
+    usual = trainer_default(row, "recompute")
+    if usual is not None:
+        row["recompute"] = usual
+        notes.append(
+            f"checkpointing is not given: {usual}, as {text(row, 'framework')}'s documentation sets it, is assumed"
+        )
 
 
 def _fill_time(row: dict[str, Any], notes: list[str]) -> None:

@@ -12,7 +12,7 @@ of its generation, else of all devices: fractions of a data sheet move less betw
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
@@ -25,6 +25,7 @@ from epochcast.hardware.link import Link
 
 FILE = "decode_rates.toml"
 PLAIN_FORMAT = "bf16"
+EAGER = "HF generate"
 # The wire of an all-reduce carries every byte of a rank 2(p-1)/p times (Patarasuk & Yuan 2009).
 _BOTH_WAYS = 2.0
 
@@ -101,19 +102,19 @@ class DecodeRates:
 
     def product(self, device: Device, number_format: str) -> ProductRate:
         """Of the device, else the median of its generation, else of all; of a format nobody timed, that of bf16."""
-        found = _nearest(self.products, device, _written(number_format), _middle_product)
-        found = found or _nearest(self.products, device, PLAIN_FORMAT, _middle_product)
-        if found is None:
+        rate = _nearest(self.products, device, _written(number_format), _middle_product)
+        rate = rate or _nearest(self.products, device, PLAIN_FORMAT, _middle_product)
+        if rate is None:
             raise BadInput(f"{FILE} has no products in {number_format} or {PLAIN_FORMAT}")
-        return found
+        return rate
 
     def attention(self, device: Device, cache_format: str) -> AttentionRate:
         """Of the device, else the median of its generation, else of all; of a format nobody timed, that of bf16."""
-        found = _nearest(self.attentions, device, _written(cache_format), _middle_attention)
-        found = found or _nearest(self.attentions, device, PLAIN_FORMAT, _middle_attention)
-        if found is None:
+        rate = _nearest(self.attentions, device, _written(cache_format), _middle_attention)
+        rate = rate or _nearest(self.attentions, device, PLAIN_FORMAT, _middle_attention)
+        if rate is None:
             raise BadInput(f"{FILE} has no attention to a cache in {cache_format} or {PLAIN_FORMAT}")
-        return found
+        return rate
 
     def all_reduce(self, device: Device, link: Link, gpus: int) -> AllReduceRate:
         """Of the device, else of one with the same wires, else by the sustained bandwidth of the link."""
@@ -136,6 +137,11 @@ class DecodeRates:
         if name not in self.engines:
             raise UnknownName("engine", name, self.engines)
         return self.engines[name]
+
+    def eager_engine(self, name: str) -> EngineRate:
+        """An engine without CUDA graphs: its host launches every kernel, as Transformers' does."""
+        eager = self.engine(EAGER)
+        return replace(self.engine(name), layer_seconds=eager.layer_seconds, step_seconds=eager.step_seconds)
 
     def is_measured(self, device: Device) -> bool:
         """Whether kernels of the device itself were fitted."""

@@ -111,10 +111,6 @@ class DecoderShape:
         """Keys and values of a token in all layers, before windows."""
         return sum(each.cached_values_per_token for each in self.attentions)
 
-    def cached_values(self, tokens: float) -> float:
-        """Keys and values that a sequence of so many tokens keeps; layers with a window keep no more than it."""
-        return sum(each.cached_values_per_token * each.read_tokens(tokens) for each in self.attentions)
-
 
 @remembered(32)
 def decoder_shape(graph: Graph) -> DecoderShape:
@@ -161,8 +157,8 @@ def _kv_heads(attention: Op, producer: dict[str, Op], heads: int) -> int:
     key = attention.inputs[1]
     if key.shape[1] < heads:
         return key.shape[1]
-    made = _product_behind(key.name, producer)
-    width = made.weights[0].shape[0] if made is not None else 0
+    product = _product_behind(key.name, producer)
+    width = product.weights[0].shape[0] if product is not None else 0
     each = key.shape[-1]
     return width // each if width and width % each == 0 and heads % (width // each) == 0 else key.shape[1]
 

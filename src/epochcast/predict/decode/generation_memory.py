@@ -90,9 +90,16 @@ def generation_memory(
 
 
 def most_sequences(cost: DecodeCost, tokens_per_sequence: float, prompt: int, limit: int, fraction: float) -> int:
-    """Sequences of a mean length that the cache has room for, at most `limit`; 0 where not one fits."""
-    memory = generation_memory(cost, limit, tokens_per_sequence, prompt, cost.engine, fraction)
-    return min(limit, int(memory.cache_room_bytes / cached_bytes(cost, max(1.0, tokens_per_sequence))))
+    """Sequences of a mean length that the cache has room for, at most `limit`; 0 where not one fits. Without batching
+    in steps, every sequence brings the activations of its prompt, too.
+    """
+    tokens = max(1.0, tokens_per_sequence)
+    if cost.engine.is_batching:
+        memory = generation_memory(cost, limit, tokens, prompt, cost.engine, fraction)
+        return min(limit, int(memory.cache_room_bytes / cached_bytes(cost, tokens)))
+    memory = generation_memory(cost, 1, tokens, prompt, cost.engine, fraction)
+    each = cached_bytes(cost, tokens) + memory.activation_bytes
+    return min(limit, int((memory.cache_room_bytes + memory.activation_bytes) / each))
 
 
 def held_beside_bytes(device: Device, engine: EngineRate) -> int:

@@ -19,7 +19,7 @@ _generation = partial(option, group="generation")
 
 def counts_otherwise(options: Mapping[str, Any]) -> bool:
     """Whether a job is not counted in batches of a training step."""
-    return options.get("mode") == GENERATE
+    return options.get("mode") == GENERATE or options.get("algorithm") not in (None, "sft")
 
 
 def _checked_lengths(text: str) -> str:
@@ -75,6 +75,9 @@ class GenerationOptions(Record):
         None, "Format of the engine's weights: bf16, fp16, fp8, int8, int4 (AWQ, GPTQ), fp4 [default: the precision's]."
     )
     engine_cache: str | None = _generation(None, "Format of keys and values: bf16, fp16 or fp8 [default: 16 bits].")
+    engine_eager: bool = _generation(
+        False, "The engine launches every kernel from Python, without CUDA graphs (enforce_eager)."
+    )
     engine_memory: float | None = _generation(
         None, "Fraction of a GPU's memory that the engine takes [default: the engine's own].", above=0, most=1
     )

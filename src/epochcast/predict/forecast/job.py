@@ -24,7 +24,7 @@ from epochcast.base.record import HIDDEN
 from epochcast.describe.capture.config.live_objects import optimizer_name, precision_name
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.adapter_options import AdapterOptions
-from epochcast.predict.forecast.generation_options import GenerationOptions
+from epochcast.predict.forecast.post_training_options import PostTrainingOptions
 from epochcast.predict.forecast.sample_options import SampleOptions
 from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
@@ -66,7 +66,7 @@ _NO_OPTIONS = frozenset({"assumed"})
 
 
 @dataclass(frozen=True)
-class Job(SampleOptions, AdapterOptions, GenerationOptions):
+class Job(SampleOptions, AdapterOptions, PostTrainingOptions):
     """What is trained and how; frozen, and checked when it is made. A live `nn.Module` or Keras model is kept as it is.
     To write such a job down, say under which `reference` (`file.py:factory`) the same model can be made again; its
     `fingerprint` then tells whether it is still the same.
@@ -289,6 +289,7 @@ class Job(SampleOptions, AdapterOptions, GenerationOptions):
 
     def __post_init__(self) -> None:
         check_fields(self, JOB_OPTIONS)
+        self.check_post_training()
         self._check_model()
         if self.batch is not None and self.global_batch is not None:
             raise BadInput("a job has one batch: batch (of each GPU) or global_batch (of all), not both")

@@ -57,8 +57,8 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
         is_mixed = _is_language_model(job, session) or _is_diffusion_model(job, session)
         if job.precision == AUTO and not (is_mixed and device is None):
             assumed["precision"] = _mixed_precision(device) if is_mixed and device else PLAIN["precision"]
-        half = str(assumed.get("precision")).removeprefix("amp_")
-        if half in _HALVES and isinstance(job.model, str) and _loads_base(job):
+        half = half_base(str(assumed.get("precision")))
+        if half is not None and isinstance(job.model, str) and _loads_base(job):
             assumed["weights"] = half
         if job.optimizer == AUTO:
             assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_mixed else PLAIN["optimizer"]
@@ -69,6 +69,12 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
     if unsaid := _deciding_memory(job, assumed):
         named["assumed"] = unsaid
     return Settled(replace(job, **named) if named else job, {name: assumed[name] for name in order})
+
+
+def half_base(precision: str) -> str | None:
+    """How a frozen base beside adapters is loaded under a mixed precision; None under any other."""
+    half = precision.removeprefix("amp_")
+    return half if precision.startswith("amp_") and half in _HALVES else None
 
 
 def _loads_base(job: Job) -> bool:

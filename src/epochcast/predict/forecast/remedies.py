@@ -28,6 +28,7 @@ from epochcast.interval import Interval
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.job_data import TEXT
+from epochcast.predict.forecast.job_defaults import half_base
 from epochcast.predict.forecast.placement import Placement, placed
 from epochcast.predict.forecast.rank_memory import job_largest_batch, job_memory
 from epochcast.predict.forecast.session import Session
@@ -47,7 +48,7 @@ LOSS_CHUNKS = 8
 LORA_RANK = 16
 """Of the adapters that are tried, as most scripts set it."""
 CHANGED = (
-    *("batch", "accumulate", "checkpointing", "precision", "optimizer", "offload", "lora", "four_bit"),
+    *("batch", "accumulate", "checkpointing", "precision", "weights", "optimizer", "offload", "lora", "four_bit"),
     "loss_chunks",
 )
 """Options that candidates change."""
@@ -145,7 +146,10 @@ class UnfitJob:
     def _options(self, candidate: _Candidate) -> dict[str, str]:
         """What differs from the job as asked, as options are written."""
         job, before = candidate.job, replace(self.job, batch=self.batch, global_batch=None)
-        options = {name: str(getattr(job, name)) for name in CHANGED if getattr(job, name) != getattr(before, name)}
+        changed = (name for name in CHANGED if getattr(job, name) not in (None, getattr(before, name)))
+        options = {name: str(getattr(job, name)) for name in changed}
+        if "weights" in options:
+            options["precision"] = before.precision  # the job's own names both
         places = {
             "device": (candidate.placement.device.name, self.placement.device.name),
             "gpus": (candidate.placement.gpus, self.placement.gpus),
@@ -265,8 +269,9 @@ class UnfitJob:
         if self.fed != TEXT or job.mode != "training" or job.lora or job.freeze:
             return
         tuned = replace(job, lora=LORA_RANK)
+        half = half_base(job.precision) if job.weights is None else None
         for method, value, adapted in (
-            ("LoRA", f"rank {LORA_RANK}", tuned),
+            ("LoRA", f"rank {LORA_RANK}", tuned if half is None else replace(tuned, weights=half)),
             ("QLoRA", f"rank {LORA_RANK}, 4-bit base", replace(tuned, four_bit=True)),
         ):
             alone = _Candidate(method, value, adapted, self.placement, OTHER_JOB)

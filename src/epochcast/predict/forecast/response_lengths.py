@@ -133,14 +133,14 @@ _KINDS: Mapping[str, Callable[[str, str], ResponseLengths]] = {
 }
 
 
-def _named(text: str, rest: str, known: tuple[str, ...]) -> dict[str, str]:
+def _named(text: str, rest: str, names: tuple[str, ...]) -> dict[str, str]:
     named = {}
     for part in rest.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise BadInput(f"{text!r} is no distribution of response lengths; write {FORM}")
-        if name not in known:
-            raise UnknownName("part of response lengths", name, known)
+        if name not in names:
+            raise UnknownName("part of response lengths", name, names)
         named[name] = value
     return named
 

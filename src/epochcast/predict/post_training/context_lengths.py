@@ -30,12 +30,12 @@ class LongerThanContext(BadInput):
 @remembered(1)
 def _contexts() -> Mapping[str, int]:
     document = rows.parse(rows.shipped(FILE, __file__), FILE)
-    found: dict[str, int] = {}
+    contexts: dict[str, int] = {}
     for names, tokens in rows.read(document, "context", FILE, _row):
         for name in names:
-            if found.setdefault(name, tokens) != tokens:
+            if contexts.setdefault(name, tokens) != tokens:
                 raise BadInput(f"{FILE}: two contexts of {name}")
-    return found
+    return contexts
 
 
 def _row(row: rows.CatalogueRow) -> tuple[tuple[str, ...], int]:

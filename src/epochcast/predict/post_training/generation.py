@@ -175,7 +175,8 @@ def decoder_of(job: Job, session: Session) -> DecoderShape:
 def engine_plan(job: Job, placement: Placement, session: Session, gpus: int) -> EnginePlan:
     """The engine that a job runs on `gpus` GPUs: as few share its layers as hold it, unless the job says how many."""
     device = placement.device
-    engine = decode_rates().engine(engine_name(job, device))
+    name = engine_name(job, device)
+    engine = decode_rates().eager_engine(name) if job.engine_eager else decode_rates().engine(name)
     shape = decoder_of(job, session)
     if not engine.is_batching and any(each.experts > 1 for each in shape.products):
         raise BadInput(f"{engine.name} runs experts one by one, which is not modelled: use --engine vllm")

@@ -11,6 +11,7 @@ from epochcast.decide.diff.diff_request import DiffRequest
 from epochcast.errors import BadInput, OverLimit
 from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
 from epochcast.surfaces.cli.job_flags import TypedOptions, options_command
+from epochcast.surfaces.cli.price_age import price_age
 
 if TYPE_CHECKING:
     from epochcast.decide.diff.diff_answer import Diff
@@ -168,7 +169,13 @@ def _write_files(answers: "Sequence[Diff]", markdown: Path | None, badge: Path |
 def _answer(answers: "Mapping[str, Diff]", as_json: bool, explain: bool, *, is_single: bool) -> int:
     """Show every comparison; the exit code says whether a limit was exceeded, or could not be checked."""
     every = list(answers.values())
-    bodies = {name: answer.as_dict() for name, answer in answers.items()}
+    bodies = {
+        name: {
+            **answer.as_dict(),
+            **price_age((answer.base.forecast.price_source, answer.head.forecast.price_source)),
+        }
+        for name, answer in answers.items()
+    }
     exceeded = [{"of": name, **limit} for name, body in bodies.items() for limit in body["exceeded"]]
     body = next(iter(bodies.values())) if is_single and len(bodies) == 1 else {"jobs": bodies, "exceeded": exceeded}
 

@@ -11,9 +11,11 @@ import typer
 from epochcast.decide.handover.handover_request import HandoverRequest
 from epochcast.errors import BadInput, DoesNotFit
 from epochcast.predict.forecast.generation_options import GENERATE
+from epochcast.predict.forecast.post_training_options import SFT
 from epochcast.surfaces.cli.command_line import Json, check_plots, save_plot, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
 from epochcast.surfaces.cli.neighbours_option import Neighbours, nearest_runs
+from epochcast.surfaces.cli.price_age import price_age
 
 
 @job_command(
@@ -43,13 +45,16 @@ def forecast(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Forecast time, memory and cost of a training job, or of generation (--mode generate)."""
+    """Forecast time, memory and cost of a training job, of generation (--mode generate) or of post-training."""
     from epochcast import api
 
+    of_steps = {"--history": history, "--profile": profile, "--explain": explain, "--neighbours": with_neighbours}
     if arguments.options.get("mode") == GENERATE:
-        of_steps = {"--history": history, "--profile": profile, "--explain": explain, "--neighbours": with_neighbours}
         _refuse({**of_steps, "--plot": plot, "--save-job": save_as, "a hand-over": handover})
         return show_generation(arguments, as_json)
+    if arguments.options.get("algorithm", SFT) != SFT:
+        _refuse({**of_steps, "--plot": plot, "--save-job": save_as, "a hand-over": handover})
+        return show_post_training(arguments, as_json)
     check_plots(plot)
     if arguments.is_batch_auto:
         arguments = _with_advised_batch(arguments)
@@ -78,7 +83,13 @@ def forecast(
     if save_as is not None:
         path = save_job(save_as, arguments)
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
-    show(body, as_json, view, as_text="\n".join(texts.values()) or None, explain=explain)
+    show(
+        {**body, **price_age([answer.price_source])},
+        as_json,
+        view,
+        as_text="\n".join(texts.values()) or None,
+        explain=explain,
+    )
     return 0 if answer.fits else DoesNotFit.exit_code
 
 
@@ -97,11 +108,26 @@ def show_generation(arguments: JobArguments, as_json: bool) -> int:
     return 0 if answer.fits else DoesNotFit.exit_code
 
 
+def show_post_training(arguments: JobArguments, as_json: bool) -> int:
+    """The answer of `--algorithm`."""
+    from epochcast import api
+
+    answer = api.post_train(arguments.model, config=None, **arguments.options)
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.post_training(answer)
+
+    show(answer.as_dict(), as_json, view)
+    return 0 if answer.fits else DoesNotFit.exit_code
+
+
 def _refuse(given: Mapping[str, object]) -> None:
     """Raise for the first flag that was given: all are about training steps."""
     for flag, value in given.items():
         if value:
-            raise BadInput(f"{flag} is about training steps, not about --mode {GENERATE}")
+            raise BadInput(f"{flag} is about plain training steps, not about generation and post-training")
 
 
 def _with_advised_batch(arguments: JobArguments) -> JobArguments:

@@ -28,6 +28,8 @@ PANELS: Mapping[str, str] = {
     "recipe": "Training",
     "data": "Data and duration",
     "loader": "Loader",
+    "generation": "Generation",
+    "post-training": "Post-training",
     "place": "Hardware",
     "framework": "Framework",
     "handover": "Scheduler files",

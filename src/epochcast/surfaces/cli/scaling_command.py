@@ -11,6 +11,7 @@ from epochcast.errors import DoesNotFit
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, check_plots, save_plot, show
 from epochcast.surfaces.cli.evaluate_command import progress_bar
 from epochcast.surfaces.cli.job_flags import PLACE_FLAGS, JobArguments, job_command
+from epochcast.surfaces.cli.price_age import price_age
 
 
 @job_command(
@@ -43,5 +44,6 @@ def scaling(
             progress=progress,
         )
     save_plot(plot, lambda charts: charts.scaling(answer))
-    show(answer.as_dict(), as_json, answer.__rich__, explain=explain, wide=wide)
+    ages = price_age(row.forecast.price_source for row in answer.rows)
+    show({**answer.as_dict(), **ages}, as_json, answer.__rich__, explain=explain, wide=wide)
     return 0 if all(row.forecast.fits for row in answer.rows) else DoesNotFit.exit_code

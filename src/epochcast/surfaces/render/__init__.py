@@ -26,6 +26,7 @@ from epochcast.surfaces.render.neighbours_table import with_neighbours
 from epochcast.surfaces.render.oom_table import oom
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
+from epochcast.surfaces.render.post_training_table import post_training
 from epochcast.surfaces.render.price_table import price_update
 from epochcast.surfaces.render.queue_table import queue, timetable
 from epochcast.surfaces.render.runs_table import run, runs
@@ -57,6 +58,7 @@ __all__ = [
     "oom",
     "plan",
     "policies",
+    "post_training",
     "price_update",
     "probe",
     "queue",

@@ -23,6 +23,8 @@ GROUPS: Mapping[str, str] = {
     "recipe": "Training",
     "data": "Data and duration",
     "loader": "Loader",
+    "generation": "Generation",
+    "post-training": "Post-training",
     "place": "Hardware",
     "framework": "Framework",
 }

@@ -38,8 +38,10 @@ def _add(verb: Verb) -> None:
         openapi_extra=json_request(verb.schema(), _EXAMPLES[verb.name]),
     )
     async def ask(request: Request, running: State, caller: Reader) -> Response:
-        question = await json_body(request, running.settings.limits.request_bytes)
-        return json_text(await running.answers.answer(verb.name, question, caller.project))
+        limits = running.settings.limits
+        question = await json_body(request, limits.request_bytes)
+        seconds = limits.plan_seconds if verb.name == "check" else None  # it forecasts many causes
+        return json_text(await running.answers.answer(verb.name, question, caller.project, seconds))
 
 
 for _verb in VERBS.values():

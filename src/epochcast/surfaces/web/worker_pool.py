@@ -19,7 +19,7 @@ from epochcast.surfaces.web.problems import RETRY_SECONDS, Problem, log
 from epochcast.surfaces.web.worker_process import ANSWER
 
 MOST_WAITING = 256
-LONG = frozenset({"plan", "scaling", "advise", "queue", "schedule", "simulate", "history", "history_compare"})
+LONG = frozenset({"check", "plan", "scaling", "advise", "queue", "schedule", "simulate", "history", "history_compare"})
 """Verbs whose answers may take seconds."""
 # Longer answers are a fault; a plan of thousands of offers has some megabytes.
 MOST_ANSWER_BYTES = 64 * 2**20

@@ -1,6 +1,7 @@
 """Files read by the trainers' own parsers say what they say here. Trainers that are not installed are skipped."""
 
 from importlib.metadata import PackageNotFoundError, files
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,11 @@ def parsed_by_transformers(file: Path, *classes: Any) -> list[Any]:
     return list(HfArgumentParser(list(classes)).parse_yaml_file(str(file), allow_extra_keys=True))
 
 
-def test_transformers_reads_the_same_arguments(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
+@pytest.mark.parametrize("name", ["gradient_checkpointing", "activation_checkpointing"])
+def test_transformers_reads_the_same_arguments(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("transformers", "5")
     pytest.importorskip("accelerate")
-    settings = read(tmp_path, "args.yaml", ARGUMENTS)
+    settings = read(tmp_path, "args.yaml", ARGUMENTS.replace("gradient_checkpointing", name))
     from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
 
     import_torchvision()
@@ -84,7 +86,7 @@ def test_transformers_reads_the_same_arguments(tmp_path: Path) -> None:
     (arguments,) = parsed_by_transformers(tmp_path / "args.yaml", TrainingArguments)
     assert settings.value("batch") == arguments.per_device_train_batch_size
     assert settings.value("accumulate") == arguments.gradient_accumulation_steps
-    assert settings.value("checkpointing") == arguments.gradient_checkpointing
+    assert settings.value("checkpointing") == getattr(arguments, name)
     assert settings.value("workers") == arguments.dataloader_num_workers
     assert settings.value("max_steps") == arguments.max_steps
     assert settings.value("optimizer") == str(arguments.optim).rpartition(".")[2].casefold()
@@ -123,13 +125,9 @@ def test_trl_reads_the_same_settings(tmp_path: Path) -> None:
 
 
 def test_deepspeed_reads_the_same_config(tmp_path: Path) -> None:
-    pytest.importorskip("deepspeed")
-    from json import dumps
-
-    from deepspeed.runtime.config import DeepSpeedConfig
-
+    runtime: Any = pytest.importorskip("deepspeed.runtime.config")
     settings = read(tmp_path, "ds.json", dumps(DEEPSPEED))
-    config = DeepSpeedConfig(DEEPSPEED)
+    config = runtime.DeepSpeedConfig(DEEPSPEED)
     assert settings.value("batch") == config.train_micro_batch_size_per_gpu
     assert settings.value("accumulate") == config.gradient_accumulation_steps
     assert settings.value("strategy") == f"zero{config.zero_optimization_stage}"

@@ -39,8 +39,8 @@ _HARMLESS = (
     ),
 )
 _HARMLESS_OF_FSDP = (
-    *("fsdp_auto_wrap_policy", "fsdp_transformer_layer_cls_to_wrap", "fsdp_cpu_ram_efficient_loading", "fsdp_version"),
-    *("fsdp_state_dict_type", "fsdp_sync_module_states", "fsdp_use_orig_params"),
+    *("fsdp_cpu_ram_efficient_loading", "fsdp_version", "fsdp_state_dict_type", "fsdp_sync_module_states"),
+    "fsdp_use_orig_params",
 )
 
 

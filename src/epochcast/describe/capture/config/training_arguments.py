@@ -10,6 +10,7 @@ from typing import Any
 from epochcast.describe.capture.config.offloads import set_fsdp_offload
 from epochcast.describe.capture.config.optimizers import match_optimizer
 from epochcast.describe.capture.config.setting import STEPS, ConfigSettings, Reader
+from epochcast.describe.capture.config.trl_config import CHECKPOINTING
 
 KIND = "TrainingArguments"
 _KEYS = (
@@ -48,6 +49,7 @@ HARMLESS = frozenset(
             "eval_on_start",
         ),
         *("eval_do_concat_batches", "eval_steps", "eval_use_gather_object", "full_determinism", "greater_is_better"),
+        "activation_checkpointing_kwargs",
         *("gradient_checkpointing_kwargs", "half_precision_backend", "hub_always_push", "hub_model_id"),
         *("hub_private_repo", "hub_revision", "hub_strategy", "hub_token", "ignore_data_skip"),
         *(
@@ -101,8 +103,9 @@ def read_common(reader: Reader) -> None:
     _read_length(reader)
     _read_precision(reader)
     _read_optimizer(reader)
-    if reader.flag("gradient_checkpointing"):
-        reader.set("checkpointing", True, "gradient_checkpointing")
+    for checkpointing in CHECKPOINTING:
+        if reader.flag(checkpointing):
+            reader.set("checkpointing", True, checkpointing)
     _read_compiler(reader)
     _read_fsdp(reader)
     workers, prefetch = reader.integer("dataloader_num_workers"), reader.integer("dataloader_prefetch_factor")

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 
 from epochcast.describe.capture.config.setting import PACKING, Reader
 
+CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
+"""The second is its name since transformers 5."""
+
 SFT = "SFTConfig"
 LENGTH = 1024
 """TRL's default of max_length."""
@@ -67,7 +70,7 @@ def read_trl(reader: Reader, kind: str) -> None:
 
 
 def _set_defaults(reader: Reader) -> None:
-    if "gradient_checkpointing" not in reader.document:
+    if not any(name in reader.document for name in CHECKPOINTING):
         reader.set("checkpointing", True, "default", is_default=True)
     if not reader.flag("fp16") and "bf16" not in reader.document:
         reader.set("precision", "amp_bf16", "default", is_default=True)

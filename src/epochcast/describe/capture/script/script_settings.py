@@ -16,7 +16,7 @@ from epochcast.describe.capture.config.optimizers import OptimizerMatch, match_o
 from epochcast.describe.capture.config.precisions import KERAS, MIXED
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
-from epochcast.describe.capture.config.trl_config import TRL_CONFIGS, TRL_KEYS
+from epochcast.describe.capture.config.trl_config import CHECKPOINTING, TRL_CONFIGS, TRL_KEYS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
 from epochcast.describe.capture.script.script_calls import UNREAD, arguments, plain, readable
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -280,7 +280,7 @@ class _ScriptReading:
                 self._set("channels_last", True, call)
             case "from_pretrained" | "from_config":
                 self.tuning.read_loading(call, arguments(call, self.names), self.names)
-            case "gradient_checkpointing_enable":
+            case "gradient_checkpointing_enable" | "activation_checkpointing_enable":
                 self.notes.append(
                     f"line {call.lineno}: gradient checkpointing counts where the model is made with it; "
                     "otherwise give `checkpointing`"
@@ -426,7 +426,7 @@ _MATTERS = frozenset(
             "bf16",
             "fp16",
         ),
-        *("optim", "deepspeed", "fsdp", "gradient_checkpointing", "precision", "devices", "num_nodes", "strategy"),
+        *("optim", "deepspeed", "fsdp", *CHECKPOINTING, "precision", "devices", "num_nodes", "strategy"),
         *("accumulate_grad_batches", "max_epochs", "max_length", "max_seq_length", "packing"),
         *("use_liger_kernel", "padding_free", "activation_offloading", "model_init_kwargs"),
     )
@@ -436,6 +436,6 @@ _DEFAULT_KEYS: Mapping[str, frozenset[str]] = {
     "epochs": frozenset({"num_train_epochs", "max_steps"}),
     "optimizer": frozenset({"optim"}),
     "precision": frozenset({"bf16", "fp16"}),
-    "checkpointing": frozenset({"gradient_checkpointing"}),
+    "checkpointing": frozenset(CHECKPOINTING),
     "input_shape": frozenset({"max_length", "max_seq_length"}),
 }
