@@ -31,7 +31,7 @@ def test_answers_are_tables_shown_once_and_plans_are_charts(shown: list[tuple[st
     by_end = {source.splitlines()[-1]: outputs for source, outputs in shown}
     forecast = _html(by_end["answer"])
     assert "<table>" in forecast and "resnet50 on A100" in forecast and "90 % interval" in forecast
-    assert "on the frontier" in _html(by_end["plan"]) and "<table>" in _html(by_end["plan"])
+    assert "rent: " in _html(by_end["plan"]) and "<table>" in _html(by_end["plan"])
     assert "vega" in _html(by_end["charts.plan(plan)"])
     (neighbours,) = (outputs for source, outputs in shown if "with_neighbours" in source)
     assert "source" in str(neighbours)

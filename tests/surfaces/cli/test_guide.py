@@ -28,7 +28,7 @@ def test_without_arguments_a_guide_is_printed(command: Command) -> None:
 def test_a_command_to_try_works_as_printed(arguments: str, command: Command) -> None:
     ran = command(arguments)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("resnet50")
+    assert "resnet50" in ran.out
 
 
 def test_a_program_off_the_path_is_named_by_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

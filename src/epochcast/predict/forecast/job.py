@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 from epochcast.base.caching import remembered
 from epochcast.base.options import Option, check_fields, check_names, option, options_of, required
 from epochcast.base.record import HIDDEN
+from epochcast.describe.capture.config.live_objects import optimizer_name, precision_name
 from epochcast.errors import BadInput, UnknownName
 from epochcast.predict.forecast.adapter_options import AdapterOptions
 from epochcast.predict.forecast.post_training_options import PostTrainingOptions
@@ -58,18 +59,6 @@ def _parse_hooks(text: str) -> float:
     from epochcast.predict.cost.hosts import parse_hooks
 
     return parse_hooks(text)
-
-
-def _precision_name(value: object) -> str | None:
-    from epochcast.describe.capture.config.live_objects import precision_name
-
-    return precision_name(value)
-
-
-def _optimizer_name(value: object) -> str | None:
-    from epochcast.describe.capture.config.live_objects import optimizer_name
-
-    return optimizer_name(value)
 
 
 _NO_OPTIONS = frozenset({"assumed"})
@@ -117,7 +106,7 @@ class Job(SampleOptions, AdapterOptions, PostTrainingOptions):
         "fp32 (PyTorch's: TF32 convolutions on Ampere and newer), fp32_strict, tf32, amp (amp_fp16), amp_bf16, fp16, "
         "bf16, fp64, fp8, mxfp8, nvfp4, or auto: mixed precision for language models (bf16 where the GPU has it), "
         "fp32 for other networks.",
-        named=_precision_name,
+        named=precision_name,
     )
     weights: str | None = _recipe(
         None,
@@ -131,7 +120,7 @@ class Job(SampleOptions, AdapterOptions, PostTrainingOptions):
         "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; 8-bit: "
         "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on; or auto: adamw for "
         "language models, sgd for other networks.",
-        named=_optimizer_name,
+        named=optimizer_name,
     )
     mode: str = _recipe("training", "training, forward, forward_backward or generate.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)

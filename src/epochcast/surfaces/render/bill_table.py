@@ -1,14 +1,18 @@
 """The bill of a run: costs side by side, and what the difference comes from."""
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.observe.store.run_bill import RunBill
 from epochcast.surfaces.render.table_parts import interval_cells, table
 from epochcast.units import show_dollars, show_seconds
 
+if TYPE_CHECKING:
+    from epochcast.observe.store.run_bill import RunBill  # it imports SQLAlchemy
 
-def bill(answer: RunBill) -> RenderableType:
+
+def bill(answer: "RunBill") -> RenderableType:
     """The sentence, the costs, the causes."""
     middle, around = interval_cells(answer.forecast_dollars, show_dollars)
     costs = [
