@@ -110,7 +110,7 @@ def test_a_reference_that_does_not_fit_is_named() -> None:
 
 
 def test_an_assumed_micro_batch_fits() -> None:
-    asked = {"algorithm": "dpo", "gpus": 1, "reference_model": "none", "prompts_per_step": 64}
+    asked: dict[str, Any] = {"algorithm": "dpo", "gpus": 1, "reference_model": "none", "prompts_per_step": 64}
     small = answer_of(device="GTX 1050 Ti", **asked)
     assert small.micro_batch < answer_of(**asked).micro_batch
     assert small.assumed["batch"] == small.micro_batch

@@ -46,9 +46,9 @@ def length_distribution(row: Row) -> str | None:
     if mean is not None:
         return f"mean={mean[1]},max={most[1]},{way}" if int(mean[1]) <= int(most[1]) else None
     uncut = _uncut_texts(row, note)
-    known = _data_texts(row)
-    if uncut is None and known is not None and known["mean"] < int(most[1]):
-        return f"mean={known['mean']},max={min(int(most[1]), known['longest'])},{way}"
+    of_data = _data_texts(row)
+    if uncut is None and of_data is not None and of_data["mean"] < int(most[1]):
+        return f"mean={of_data['mean']},max={min(int(most[1]), of_data['longest'])},{way}"
     if uncut is None:
         return _spread_evenly(row, note, way)
     limit = DROPPED if is_trainer("drops_long_texts", text(row, "framework")) else CUT

@@ -85,8 +85,8 @@ def _noted_kind(row: Row) -> str:
     if _SHARE_OF_CARD.search(note):
         return ON_DEVICE
     words = f"{text(row, 'source')} {text(row, 'framework')}".casefold()
-    known: Mapping[str, str] = row_names()["source_memory_kind"]
-    return next((kind for name, kind in known.items() if name != "source" and name in words), UNSTATED)
+    kinds: Mapping[str, str] = row_names()["source_memory_kind"]
+    return next((kind for name, kind in kinds.items() if name != "source" and name in words), UNSTATED)
 
 
 def left_open(row: Row, notes: Iterable[str]) -> tuple[str, ...]:

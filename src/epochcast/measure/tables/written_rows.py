@@ -67,8 +67,8 @@ def named_texts(words: str) -> Dataset | None:
 
 @remembered(1)
 def _texts() -> Mapping[str, Dataset]:
-    known = [each for each in datasets() if each.mean_tokens is not None]
-    return {name.casefold(): each for each in known for name in (each.name, *each.aliases)}
+    with_length = [each for each in datasets() if each.mean_tokens is not None]
+    return {name.casefold(): each for each in with_length for name in (each.name, *each.aliases)}
 
 
 def _fill_model(row: dict[str, Any], notes: list[str]) -> None:

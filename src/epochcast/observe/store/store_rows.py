@@ -9,9 +9,10 @@ None means unknown.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import partial
 from typing import Any, ClassVar
 
+from epochcast.base.caching import Cache, Derived, derived_property
 from epochcast.base.record import HIDDEN, Record, json_hidden, json_name
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
@@ -94,6 +95,7 @@ class RunRow(Record):
     card_key: str | None = json_hidden(default=None)
     end_reason: str | None = None
     """Why it failed or was stopped, as the training said it."""
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
 
     json_also: ClassVar[tuple[str, ...]] = (
         *("device", "gpus", "nodes", "host", "fraction", "remaining_seconds", "finish_at", "against_forecast"),
@@ -116,7 +118,7 @@ class RunRow(Record):
         """Whether it has a card for people without a token."""
         return self.card_key is not None
 
-    @cached_property
+    @derived_property
     def standing(self) -> Standing | None:
         """How it stands, as far as anybody has worked that out. Read once: a dozen keys of the JSON follow from it."""
         return Standing.stored(self.progress)
