@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from tests.decide.diff.conftest import git, network, repository
 
 __all__ = ["repository"]

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.observe.logs.test_event_files import scalar_event
 
 import epochcast as ec
 from epochcast.describe.capture.keras.nodes import declared_shapes
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.observe.logs.log_reader import read_log
 from epochcast.observe.runs.tracker import Tracker
+from tests.observe.logs.test_event_files import scalar_event
 
 
 def line_of(model: object, **options: Any) -> str:

@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.every import every
 
 from epochcast.errors import (
     AmbiguousName,
@@ -19,6 +18,7 @@ from epochcast.errors import (
     UnknownName,
     UnpublishedDevice,
 )
+from tests.every import every
 
 MANY = [f"device{number}" for number in range(20)] + ["A100-80GB", "H100"]
 

@@ -1,6 +1,7 @@
 """A rule over rows names every row that breaks it."""
 
 import pytest
+
 from tests.every import every
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.conftest import HERE, MARKED
 from tests.every import every
 
