@@ -95,7 +95,7 @@ class RunRow(Record):
     card_key: str | None = json_hidden(default=None)
     end_reason: str | None = None
     """Why it failed or was stopped, as the training said it."""
-    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
+    derived: Derived = json_hidden(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
 
     json_also: ClassVar[tuple[str, ...]] = (
         *("device", "gpus", "nodes", "host", "fraction", "remaining_seconds", "finish_at", "against_forecast"),
