@@ -90,10 +90,11 @@ def both(twin: str, precision: str, batch: int, gpus: int = 1, strategy: str | N
 @every("twin", TWINS)
 def test_the_zoo_and_hugging_face_need_the_same(twin: str) -> None:
     pytest.importorskip("transformers")
+    mask = 0.008 if twin == "falcon" else 0  # transformers since 5.23 writes Falcon's causal mask out in every layer
     for precision in ("fp32", "amp_bf16", "bf16"):
         first, second = both(twin, precision, 8)
-        assert second.allocated_bytes == pytest.approx(first.allocated_bytes, rel=0.002)
-        assert second.bytes.mid == pytest.approx(first.bytes.mid, rel=0.005)
+        assert second.allocated_bytes == pytest.approx(first.allocated_bytes, rel=0.002 + mask)
+        assert second.bytes.mid == pytest.approx(first.bytes.mid, rel=0.005 + mask)
 
 
 @every("twin", TWINS)

@@ -88,7 +88,7 @@ def test_a_config_that_is_none_is_one_line(folder: Path, command: Command) -> No
     (folder / "no.json").write_text('{"learning": 1}')
     ran = command("forecast resnet18 --device A100 --batch 4 --config no.json")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "no.json is no file of settings" in ran.err
+    assert "no.json: unknown settings file" in ran.err
 
 
 def test_a_problem_in_a_config_names_the_flag(folder: Path, command: Command) -> None:
@@ -184,7 +184,7 @@ def test_a_file_of_settings_is_enough_in_python(folder: Path) -> None:
     ("name", "content", "said"),
     [
         ("ds.json", '{"train_batch_size": 8}', "ds.json does not say which model: give MODEL"),
-        ("cake.yml", "flour: 500", "cake.yml is no file of settings that is known here (torchtune, axolotl"),
+        ("cake.yml", "flour: 500", "cake.yml: unknown settings file: expected one of verl, EasyR1, OpenRLHF, NeMo-RL, torchtune, axolotl"),
         ("a.yml", "base_model: gpt2\nlora_r: *far", "a.yml is not YAML (line 2): no anchor for the alias *far"),
         ("b.yml", "base_model: no/such-1B\nmicro_batch_size: 1", "no model called 'no/such-1B'; "),
         ("c.yml", "base_model: out\nmicro_batch_size: 1", "'out' is a folder without config.json: give the model"),

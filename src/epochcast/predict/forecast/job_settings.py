@@ -13,9 +13,17 @@ from typing import Any
 
 from epochcast.base.notes import Importance, Note, as_note
 from epochcast.base.options import Option
-from epochcast.describe.capture.config import ConfigSetting, ConfigSettings, read_settings
+from epochcast.describe.capture.config.config_file import read_settings
 from epochcast.describe.capture.config.precisions import WITH_MASTERS
-from epochcast.describe.capture.config.setting import FILLING, GLOBAL_BATCH, PACKING, SETTLED, STEPS
+from epochcast.describe.capture.config.setting import (
+    FILLING,
+    GLOBAL_BATCH,
+    PACKING,
+    SETTLED,
+    STEPS,
+    ConfigSetting,
+    ConfigSettings,
+)
 from epochcast.describe.datasets import Dataset, find_dataset
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.predict.forecast.job import JOB_OPTIONS

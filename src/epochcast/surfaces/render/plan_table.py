@@ -82,7 +82,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
         columns,
         rows_shown,
         caption,
-        drop=("machine", "batch", "up to "),
+        drop=("machine", "batch", "up to"),
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import ConfigSettings, read_settings
+from epochcast.describe.capture.config.config_file import read_settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.errors import BadInput, EpochcastError, MissingExtra
 
 pytest.importorskip("yaml", reason="the extra yaml is not installed")

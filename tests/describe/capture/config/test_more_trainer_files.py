@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import ConfigSettings, read_settings
+from epochcast.describe.capture.config.config_file import read_settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.errors import BadInput
 from epochcast.predict.forecast.job_settings import filled
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.describe.capture.config import ConfigSettings, read_settings
+from epochcast.describe.capture.config.config_file import read_settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.predict.forecast.job_settings import filled
 
 pytest.importorskip("yaml", reason="the extra yaml is not installed")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import ConfigSettings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.describe.capture.script.script_settings import script_settings
 
 LIGHTNING = """

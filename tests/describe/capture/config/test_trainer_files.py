@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import ConfigSettings, read_settings
+from epochcast.describe.capture.config.config_file import read_settings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.describe.capture.config.trainers.trainer_table import TRAINERS
 from epochcast.errors import BadInput
 from epochcast.predict.forecast import job_settings
@@ -296,7 +297,7 @@ def test_files_that_say_no_model_are_named(tmp_path: Path) -> None:
 
 def test_an_unknown_trainer_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
-        BadInput, match=r"^train.yml is no file of settings that is known here \(torchtune, axolotl"
+        BadInput, match=r"^train.yml: unknown settings file: expected one of verl, EasyR1, OpenRLHF, NeMo-RL, torchtune, axolotl"
     ) as error:
         read(tmp_path, "train.yml", "recipe: cake\nflour_grams: 500\n")
     message = str(error.value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import ConfigSettings
+from epochcast.describe.capture.config.setting import ConfigSettings
 from epochcast.describe.capture.script.script_settings import script_settings
 from epochcast.predict.forecast.job_settings import FilledOptions, filled
 

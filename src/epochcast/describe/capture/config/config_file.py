@@ -81,7 +81,7 @@ def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> t
         if is_kind(document):
             return (_in_folder(read(name, document), folder), *_inner(name, document, folder))
     keys = ", ".join(list(map(str, document))[:6]) or "nothing"
-    raise BadInput(f"{name} is no file of settings that is known here ({', '.join(KNOWN)}): it has {keys}")
+    raise BadInput(f"{name}: unknown settings file: expected one of {', '.join(KNOWN)}; it has {keys}")
 
 
 def _in_folder(settings: ConfigSettings, folder: Path) -> ConfigSettings:

@@ -22,7 +22,7 @@ def read_text(file: Path) -> str:
     with file.open("rb") as stream:
         content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise BadInput(f"{file.name} has more than {MOST_BYTES:,} bytes, which is no file of settings")
+        raise BadInput(f"{file.name} has more than {MOST_BYTES:,} bytes: too large for a settings file")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -39,7 +39,7 @@ def document_of(file: Path, text: str) -> Mapping[str, Any]:
     else:
         document = _from_yaml(file.name, text)
     if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):
-        raise BadInput(f"{file.name} is no file of settings: it has no table of names and values")
+        raise BadInput(f"{file.name} is not a settings file: it has no table of names and values")
     return document
 
 
