@@ -30,6 +30,8 @@ SHOWN_OF_LONGER = 3
 
 OF_ONE_RUN = "runs NAME"
 """`runs` answers differently where it is asked for one."""
+OF_SHARED_RUNS = "fit --shared"
+"""`fit` answers differently where it reads files that users share."""
 GENERATES, POST_TRAINS = "forecast generate", "forecast grpo"
 """`forecast` answers differently where a job generates text, and where it trains from rewards."""
 IS_A_SCHEMA = "jobs schema"
@@ -59,7 +61,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "evaluate": ("evaluate measured.csv --by model",),
     "fit": ("fit measured.jsonl --out profile.json --no-save",),
-    "fit --shared": ("fit --shared shared --no-save",),
+    OF_SHARED_RUNS: ("fit --shared shared --no-save",),
     "forecast": ("forecast resnet50 --device V100 --batch 64 --gpus 4 --dataset imagenet-1k --epochs 90 --explain",),
     GENERATES: (
         "forecast llama3_1_8b --device H100 --mode generate --prompt 512 --response lognormal:mean=900,max=8192 "
@@ -256,5 +258,6 @@ def _with_json(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def test_every_command_with_json_has_a_kept_answer_and_a_schema() -> None:
     kept = {path.stem.replace("_", " ") for path in GOLDEN.glob("*.json")}
-    assert kept == set(KEPT) == {*commands_with_json(), OF_ONE_RUN, GENERATES, POST_TRAINS} == {*ANSWERS, IS_A_SCHEMA}
+    variants = {OF_ONE_RUN, OF_SHARED_RUNS, GENERATES, POST_TRAINS}
+    assert kept == set(KEPT) == {*commands_with_json(), *variants} == {*ANSWERS, IS_A_SCHEMA}
     assert MASKED.keys() <= KEPT.keys()

@@ -88,7 +88,7 @@ class Group:
 
     @property
     def rate_factor(self) -> float:
-        """The factor, either way, within which the rate inside a box is on nine of ten hosts; 1 for a rank alone."""
+        """The factor, either way, within which the rate inside a box is on 90 % of hosts; 1 for a rank alone."""
         return self.inner.host_factor if self.ranks_per_node > 1 else 1.0
 
     def at_rate(self, factor: float) -> "Group":

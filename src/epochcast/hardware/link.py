@@ -8,7 +8,7 @@ sustained rate. `medium` says what kind of wire it is, which decides which of NC
 draws from a heavy-tailed distribution does. `rank_fractions` says what fewer ranks of a box get of the sustained rate:
 in a mesh without switches two GPUs are joined by some of their links only, and two cards under one root do not cross
 sockets.
-`sums_in_switch` is NVLink SHARP. `host_factor` is the factor, either way, within which the rate is on nine of ten
+`sums_in_switch` is NVLink SHARP. `host_factor` is the factor, either way, within which the rate is on 90 % of
 hosts: what goes through a host's memory depends on its sockets and switches, which nobody names.
 """
 

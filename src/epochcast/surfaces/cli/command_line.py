@@ -86,6 +86,9 @@ def command_group(name: str, panel: str | None, parent: typer.Typer = app, **pro
 # The width of tables in files and pipes, unless COLUMNS is set.
 FILE_COLUMNS = 120
 # No table is wider.
+_COMPLETION = "_EPOCHCAST_COMPLETE"
+"""Set by a shell that asks what could follow."""
+
 WIDEST = 1000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -130,7 +133,7 @@ def run(arguments: Sequence[str]) -> int:
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
         nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
-    if not arguments:
+    if not arguments and _COMPLETION not in os.environ:
         from epochcast.surfaces.cli.guide import guide
 
         sys.stdout.write(guide())

@@ -54,7 +54,7 @@ class _FollowedRun:
 
 @dataclass(slots=True)
 class RunFollower:
-    """All live runs of a store. `happened` is told of drift, finished, over budget, silent."""
+    """All live runs of a store. `happened` hears of drift, finished, over budget, silent."""
 
     store: Store
     happened: Happened

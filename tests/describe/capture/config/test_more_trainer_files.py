@@ -387,7 +387,7 @@ def test_slurm_says_nodes_and_gpus(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_training_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^setup.sh has no command that starts a training known here \(torchtune"):
+    with pytest.raises(BadInput, match=r"^setup.sh has no command that starts a training known here \(verl"):
         read(tmp_path, "setup.sh", "pip install torch\npython prepare.py --out data\n")
 
 

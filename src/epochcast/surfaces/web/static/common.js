@@ -116,7 +116,7 @@ export function silentSeconds(run) {
 export const silence = (passed) => `no report for ${seconds(passed)}`;
 
 // Listen to live events; `told` gets every run that changed. The browser connects again by itself, and the page then fetches
-// anew (`again`): what happened meanwhile was sent to nobody. `said` is told how old the data may be.
+// anew (`again`): what happened meanwhile was sent to nobody. `said` gets the age of the data.
 const AGE_MS = 5000;
 export function listen(path, told, said, again = () => {}) {
   const source = new EventSource(path);

@@ -17,7 +17,7 @@ export function table(label, headings, rows) {
   return area(label, element("table", { class: "cards" }, element("thead", {}, head), element("tbody", {}, ...body)));
 }
 
-// Headings that sort: `chosen` is told the order and whether it ascends.
+// Headings that sort: `chosen` gets the order and whether it ascends.
 export function sortable(row, columns, order, is_ascending, chosen) {
   row.replaceChildren(...columns.map(({ name, order: own, control }) => {
     const heading = element("th", { scope: "col" });
