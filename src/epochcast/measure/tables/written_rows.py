@@ -92,7 +92,7 @@ def _fill_lengths(row: dict[str, Any], notes: list[str]) -> None:
     """Texts of a data set that the row names, where it says no length but a maximum."""
     words = text(row, "input_shape")
     longest = longest_sample(row)
-    if (longest is None and read_size(words) is not None) or count(row, "sequence_length") or says_lengths(row):
+    if count(row, "sequence_length") or (read_size(words) is not None if longest is None else says_lengths(row)):
         return
     texts = named_texts(words)
     if texts is not None and texts.mean_tokens is not None:
