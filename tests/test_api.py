@@ -93,8 +93,8 @@ def test_a_forecast_is_short_to_print_and_long_to_show() -> None:
     assert repr(answer).startswith("Forecast(mnist_cnn on 1 × V100-SXM2-16GB, batch 8: step ")
     console = Console(width=100, record=True, file=StringIO())
     console.print(answer)
-    assert "one step" in console.export_text()
-    assert "one step" in answer._repr_html_()
+    assert "expected" in console.export_text()
+    assert "expected" in answer._repr_html_()
 
 
 def test_an_inspection_is_short_to_print_and_long_to_show() -> None:

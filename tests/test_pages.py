@@ -1,7 +1,7 @@
 """Pages that repeat what the code says are compared with it; `pytest --renew` rewrites them.
 
 - In README.md and the pages of docs/, a fenced block of the language `console` holds commands after `$ ` and what they
-  print. They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`, and its
+  print, perhaps only the first lines (`| head -12`). They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`, and its
   `queue.toml` the first that has `[[node_types]]`.
 - docs/reference/cli.md lists every option of every command.
 """
@@ -51,12 +51,14 @@ def _ran_again(block: str) -> str:
     for line in block.splitlines():
         if not line.startswith("$ "):
             continue
-        program, *arguments = split(line[2:])
+        command, _, count = line[2:].partition(" | head -")
+        program, *arguments = split(command)
         assert program == "epochcast", f"only epochcast is run in a console block, not {program!r}"
         printed = StringIO()
         with redirect_stdout(printed), redirect_stderr(printed):
             application.run(arguments)
-        lines += [line, printed.getvalue().strip("\n"), ""]
+        shown = printed.getvalue().splitlines()[: int(count) if count else None]
+        lines += [line, "\n".join(shown).strip("\n"), ""]
     return "\n".join(lines[:-1]) + "\n"
 
 
@@ -145,7 +147,16 @@ def test_every_page_is_in_the_navigation_under_its_kind() -> None:
     assert {page.parent.name for page in docs.rglob("*.md") if page.name != "index.md"} == KINDS
 
 
-def test_the_readme_is_short_and_shows_a_picture() -> None:
+def test_the_readme_is_short_and_shows_pictures() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 220
-    assert any(line.startswith("![") and "docs/pictures/dashboard.png" in line for line in lines[:12])
+    assert len(lines) <= 180
+    assert lines.count("<picture>") == 1 and any("docs/pictures/terminal.svg" in line for line in lines[:14])
+    assert [block for block in BLOCK.findall("\n".join(lines)) if len(block.splitlines()) > 1 + 15] == []
+
+
+def test_links_and_pictures_of_the_readme_lead_somewhere() -> None:
+    """mkdocs checks those of docs/."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"(?:\]\(|srcset=\"|src=\")(?!https?:)([^)\"#]+)", text)
+    assert len(targets) > 20
+    assert [target for target in targets if not (ROOT / target).exists()] == []

@@ -124,16 +124,23 @@ def question_table(by_question: pl.DataFrame) -> str:
 
 
 def readme_table(by_question: pl.DataFrame) -> str:
-    """The README's: rows with enough steps."""
-    cells = {(row["question"], row["gpu"]): row for row in by_question.to_dicts()}
+    """The README's: a row for each question, with what is known of the GPU at its ends; nothing of too few steps."""
+    cells = {(row["question"], row["gpu"]): row for row in by_question.to_dicts() if row["n"] >= FEWEST_ROWS}
+    ends = (_GPUS[0], _GPUS[-1])
     rows = [
-        (question, gpu, row["n"], _errors(row), _percent(row["coverage"]), _times(row["width"]))
+        (question, *(_figures(cells.get((question, gpu))) for gpu in ends))
         for question in QUESTIONS
-        for gpu in _GPUS
-        if (row := cells.get((question, gpu))) and row["n"] >= FEWEST_ROWS
+        if any((question, gpu) in cells for gpu in ends)
     ]
-    head = ("question", "GPU", "steps", "error mean / median", "90 % interval holds", "its width (high ÷ low)")
+    head = ("question", *(f"GPU {gpu}: error, interval holds, width" for gpu in ends))
     return f"{README_BEGIN}\n{table(head, rows)}{README_END}\n"
+
+
+def _figures(row: Row | None) -> str:
+    """Errors in mean and median, coverage and width of the interval, and of how many steps."""
+    if row is None:
+        return "–"
+    return f"{_errors(row)}, {_percent(row['coverage'])}, {_times(row['width'])} ({row['n']:,} steps)"
 
 
 def with_readme_table(readme: str, by_question: pl.DataFrame) -> str:

@@ -26,19 +26,19 @@ _PARTS = {
     "exposed_input": "waiting for data",
     "host": "waiting for launches",
 }
+_USUAL_COST_MODELS = "learned model"
+"""Named by --explain alone: every other answer says what it is based on."""
 
 
 def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
-    """The forecast of one job."""
-    seconds, step_parts = answer.step_seconds.mid, answer.as_dict()["step_parts"] or {}
-    parts = table(
-        "one step",
-        "part | > time | > share",
-        [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
-    )
-    summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
-    pieces: list[RenderableType] = [summary, parts, *assumed(answer)]
-    pieces.append(Text(f"based on: {_cost_models(answer)}", style="dim"))
+    """The forecast of one job; `explain` adds where its time goes, by part of the step, class of op and layer."""
+    pieces: list[RenderableType] = [table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))]
+    if explain:
+        pieces.append(_step_parts(answer))
+    pieces += assumed(answer)
+    cost_models = _cost_models(answer)
+    if explain or cost_models != _USUAL_COST_MODELS:
+        pieces.append(Text(f"based on: {cost_models}", style="dim"))
     pieces += [Text(f"range {line}", style="dim") for line in _range(answer)]
     if explain or any(part.narrow_by for part in answer.peak_uncertainty):
         pieces += [Text(f"memory range {line}", style="dim") for line in _memory_range(answer)]
@@ -56,6 +56,13 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         pieces.append(Text("unknown ops, costed by their bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
     pieces.append(Notes(answer.warnings))
     return Group(*pieces)
+
+
+def _step_parts(answer: Forecast) -> RenderableType:
+    """The parts that the expected step is the sum of."""
+    seconds, parts = answer.step_seconds.mid, answer.as_dict()["step_parts"] or {}
+    rows = [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in parts.items() if part > 0]
+    return table("one step", "part | > time | > share", rows)
 
 
 _UNCERTAIN = {

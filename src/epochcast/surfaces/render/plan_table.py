@@ -74,7 +74,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     title += "" if is_shown["batch"] else f" · batch {rows[0].global_batch:,}"
     cells = [_cells(answer, row) for row in rows]
     headings = [name for name in cells[0] if is_shown.get(name, True)]
-    columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name.strip()}" for name in headings)
+    columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name}" for name in headings)
     caption = _caption(answer, rows)
     rows_shown = [[row[name] for name in headings] for row in cells]
     return table(
@@ -82,7 +82,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
         columns,
         rows_shown,
         caption,
-        drop=("machine", "batch", "up to"),
+        drop=("machine", "batch", "cost up to", "up to"),
     )
 
 
@@ -113,7 +113,7 @@ def _cells(answer: Plan, row: Candidate) -> dict[str, str]:
         "job": show_seconds(row.total_seconds.mid),
         "up to": show_seconds(row.total_seconds.high),
         "cost": show_dollars(row.dollars.mid),
-        "up to ": show_dollars(row.dollars.high),
+        "cost up to": show_dollars(row.dollars.high),
         "in time": "" if odds[0] is None else percent(odds[0]),
         "in budget": "" if odds[1] is None else percent(odds[1]),
     }

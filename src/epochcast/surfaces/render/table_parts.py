@@ -79,11 +79,10 @@ class FittedTable:
             yield Text(self.caption, style="dim")
 
     def _left_out(self, console: Console, options: ConsoleOptions) -> int:
-        """How many of `drop`: the fewest that need no folded text, else the fewest with which numbers fit."""
+        """How many of `drop`: the fewest that need no folded text; text is folded only where all of them are hidden."""
         counts = range(len(self.drop) + 1)
         unfolded = (count for count in counts if self._natural(console, options, count) <= options.max_width)
-        folded = (count for count in counts if self._least(count) <= options.max_width)
-        return next(unfolded, next(folded, len(self.drop)))
+        return next(unfolded, len(self.drop))
 
     def _natural(self, console: Console, options: ConsoleOptions, left_out: int) -> int:
         """The width with which nothing is folded."""
