@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/your-own-model.md run, and make the models they say."""
+"""The examples of the pages about models, trainings and operators of one's own run, and make the models they say."""
 
 import re
 from pathlib import Path
@@ -9,11 +9,13 @@ import pytest
 from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
 from epochcast.predict.forecast.forecast import Forecast
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "your-own-model.md"
+HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
+PAGES = [HOW_TO / f"your-own-{subject}.md" for subject in ("model", "training", "operator")]
 EXAMPLE = re.compile(r"```python\n(.*?)# parameters: (\d+)\n```", re.DOTALL)
 EXAMPLES = [
     (section.partition("\n")[0], *found.groups())
-    for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+    for page in PAGES
+    for section in page.read_text(encoding="utf-8").split("\n## ")[1:]
     if (found := EXAMPLE.search(section))
 ]
 
@@ -36,7 +38,7 @@ def test_an_example_runs(
         answer: Any = ec.forecast(f"{tmp_path}/train.py:workload", device="A100", batch=64)
     else:
         names: dict[str, Any] = {"__name__": "example"}
-        exec(compile(code, str(PAGE), "exec"), names)
+        exec(compile(code, title, "exec"), names)
         answer = names["answer"]
     assert isinstance(answer, Forecast)
     assert answer.parameters == int(parameters)

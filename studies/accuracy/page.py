@@ -51,7 +51,7 @@ LINKS = """## The rest
 [What is behind the large errors](known-errors.md).
 
 Other protocols: [other methods on the same steps](peers.md) · [many GPUs](scaling-accuracy.md) · [large
-models](../how-to/large-models.md) · [memory](memory-accuracy.md) · [collectives](collectives-accuracy.md) ·
+models](large-models-accuracy.md) · [memory](memory-accuracy.md) · [collectives](collectives-accuracy.md) ·
 [plans](plan-accuracy.md) · [comparisons](diff-accuracy.md) · [the report's
 networks](../explanation/correction-factor.md) · [your own machine](../how-to/this-machine.md) · [what the model was
 trained on](model-card.md). `python -m studies accuracy` writes this page from public

@@ -11,7 +11,8 @@ from studies.history.parts import Partial, parts_section
 from studies.history.rows import DEVELOPED_ON, LEAST_ROWS, MOST_ROWS
 from studies.history.talk import AXES, GOALS, Cell, talk_section
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "history-accuracy.md"
+FOLDER = Path(__file__).parents[2] / "docs" / "accuracy"
+PAGE = FOLDER / "history-accuracy.md"
 MEDIANS = {threshold.partition(">")[0] + ">": GOALS[name] for name, (threshold, _) in AXES.items()}
 """The median errors that are asked for beyond what was learned from."""
 LEAST_COVERAGE = 0.8
@@ -74,31 +75,22 @@ def cases(lines: Sequence[Line]) -> list[Case]:
     return found
 
 
-def page(
+def pages(
     lines: Sequence[Line],
     used: Sequence[Used],
     curves: Sequence[Point] = (),
     parts: Sequence[Partial] = (),
     talk: Sequence[Cell] = (),
-) -> str:
-    """The page of the documentation."""
-    found = cases(lines)
-    pieces = [
-        _INTRODUCTION,
-        _missed(
-            found, [one.source for one in used if not one.reason and one.source not in {line.source for line in lines}]
-        ),
-        _targets(found),
-        _seen(used),
-        _table(found),
-        talk_section(talk),
-        _models(lines),
-        curve_section(curves),
-        parts_section(parts),
-        _sources(used, {line.source for line in lines}),
-        _LIMITS,
-    ]
-    return "\n".join(piece for piece in pieces if piece)
+) -> dict[Path, str]:
+    """The pages of the documentation."""
+    found, ran = cases(lines), {line.source for line in lines}
+    not_run = [one.source for one in used if not one.reason and one.source not in ran]
+    pieces = {
+        PAGE: [_INTRODUCTION, _missed(found, not_run), _targets(found), _seen(used), _table(found), _LIMITS],
+        FOLDER / "history-learning.md": [_LEARNING, talk_section(talk), curve_section(curves), parts_section(parts)],
+        FOLDER / "history-models.md": [_MODELS, _models(lines), _sources(used, ran)],
+    }
+    return {path: "\n".join(piece for piece in mine if piece) for path, mine in pieces.items()}
 
 
 def _missed(found: Sequence[Case], not_run: Sequence[str]) -> str:
@@ -243,8 +235,18 @@ Written by `studies/history` (`python -m studies history`; `result.csv` there ha
 source are the past jobs, the target is the time of a step. Peers are {peers}. Their hyper-parameters are chosen as
 AI Gauge describes it, by cross-validation in five parts on the mean relative error, once for a source, on four fifths
 of its rows; which ones are tried is ours (`observe/history/models/model_table.py`). The grey box and its peers have the
-same rows, columns and splits.
+same rows, columns and splits. [Every model and source](history-models.md); [networks by device, numbers of past jobs,
+parts of a job](history-learning.md).
 """.format(peers=", ".join(PEERS))
+_LEARNING = """# How much history is needed
+
+Written by `studies/history`. Networks that were seen, at larger batches, on more GPUs and on faster devices; the number
+of past jobs; jobs of which a part has run. [How good history is](history-accuracy.md).
+"""
+_MODELS = """# History: every model, every source
+
+Written by `studies/history`. [How good history is](history-accuracy.md).
+"""
 _SEEN = """## What the forecast has not seen
 
 The grey box begins with a forecast, peers begin with nothing. That is its point; but then the forecast must not know
@@ -256,7 +258,7 @@ the rows that are tested.
   figures to expect.
 - **{family}**: most of all steps are of this source, so the net left out the family of each network instead.
 - **{others}**: no seconds of a kernel or a wire were fitted on these. That NVIDIA's recipes interleave their stages was
-  assumed after a look at the errors of dgxc_benchmarking ([large models](../how-to/large-models.md)).
+  assumed after a look at the errors of dgxc_benchmarking ([large models](large-models-accuracy.md)).
 
 The form of the grey box (which corrections, how they are mixed, the priors) was chosen by trials on {looked}. Their
 figures are those of a design that has seen them: it was chosen by errors on the rows that are tested here, and two

@@ -10,7 +10,7 @@ Politecnico talk: larger batches, more GPUs, faster hardware, deeper networks; b
 Forecasts and results are kept in a folder while they are found (EPOCHCAST_HISTORY_STUDY, or a temporary one). What was
 found is written beside this file: `result.csv`, a line per source, split and model; `sources.csv`, what was used of
 each source; `talk.csv`, the tables of the talk (`talk.py`); `curve.csv`, errors by the number of past jobs
-(`curves.py`); `partial.csv`, jobs from a part of them (`parts.py`). The page is `docs/accuracy/history-accuracy.md`.
+(`curves.py`); `partial.csv`, jobs from a part of them (`parts.py`). The pages are `docs/accuracy/history-*.md`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from studies.history.lines import (
     read_lines,
     write_lines,
 )
-from studies.history.page import PAGE, PEERS, cases, page
+from studies.history.page import PEERS, cases, pages
 from studies.history.parts import add_parts, read_parts
 from studies.history.rows import Source, known_of, sources
 from studies.history.scoring import OURS, Scorer
@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(given)
     _collect(given.folder)
     lines, used = read_lines(RESULT, line_of), read_lines(SOURCES, Used.of)
-    PAGE.write_text(page(lines, used, read_curves(), read_parts(), read_talk()), encoding="utf-8")
+    for path, text in pages(lines, used, read_curves(), read_parts(), read_talk()).items():
+        path.write_text(text, encoding="utf-8")
     return int(bool(report(lines)))
 
 

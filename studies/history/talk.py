@@ -43,7 +43,6 @@ MODELS = ("grey_box", "forecast", THEIRS, "linear", "decision_tree", "random_for
 PEERS = MODELS[2:]
 GOALS = {"batch": 0.05, "GPUs": 0.08, "device": 0.10}
 # A table of the page has at most so many networks and columns; the file has all.
-MOST_NETWORKS, MOST_PLACES = 12, 10
 
 
 @dataclass(frozen=True)
@@ -220,35 +219,13 @@ def talk_section(cells: Sequence[Cell]) -> str:
             f"| {ours.beyond} | {ours.source} | {ours.n} | {_both(ours)}{verdict} | {_both(one.forecast)} |"
             f" {_both(one.theirs)} | {one.peer.model} {_both(one.peer)} | {percent(ours.coverage)} |"
         )
-    lines += ["", "Mean error, and in brackets the median; **over**: the median is above what is asked for.", ""]
-    for one in found:
-        lines += _table(one.ours.source, one.ours.beyond, cells)
+    lines += [
+        "",
+        "Mean error, and in brackets the median; **over**: the median is above what is asked for."
+        " `studies/history/talk.csv` has every network by device and number of GPUs.",
+        "",
+    ]
     return "\n".join(lines)
-
-
-def _table(source: str, beyond: str, cells: Sequence[Cell]) -> list[str]:
-    """Networks by device and number of GPUs: ours / the talk's model."""
-    mine = [c for c in cells if (c.source, c.beyond) == (source, beyond) and c.network != ALL]
-    tested: dict[tuple[str, str], int] = {}
-    for cell in mine:
-        if cell.model == "grey_box":
-            for key in (("network", cell.network), ("place", f"{cell.device} × {cell.gpus}")):
-                tested[key] = tested.get(key, 0) + cell.n
-    networks = _most([name for kind, name in tested if kind == "network"], tested, "network", MOST_NETWORKS)
-    places = _most([name for kind, name in tested if kind == "place"], tested, "place", MOST_PLACES)
-    by_place = {(c.network, f"{c.device} × {c.gpus}", c.model): c.mape for c in mine}
-    title = f"**Beyond the {beyond} that was learned from, {source}**: grey box / stepwise, mean error in %"
-    lines = [title, "", "| network | " + " | ".join(places) + " |", "|---|" + "---:|" * len(places)]
-    for network in networks:
-        pairs = [[by_place.get((network, place, model)) for model in ("grey_box", THEIRS)] for place in places]
-        shown = [" / ".join("–" if one is None else f"{100 * one:.1f}" for one in pair) for pair in pairs]
-        lines.append(f"| {network} | " + " | ".join("" if cell == "– / –" else cell for cell in shown) + " |")
-    return [*lines, ""]
-
-
-def _most(names: Sequence[str], tested: Mapping[tuple[str, str], int], kind: str, most: int) -> list[str]:
-    """Those with the most rows, in their order."""
-    return sorted(sorted(names, key=lambda name: (-tested[kind, name], name))[:most])
 
 
 def _both(cell: Cell | None) -> str:

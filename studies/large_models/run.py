@@ -9,7 +9,7 @@ of 2,048 tokens, vocabulary 51,200, fp16, activations recomputed. The table give
 
 It does not give micro-batches and chunks; ours are assumed (`micro_batch`, `chunks`). The models run in OPT's
 architecture: relu, one kernel per function, as Megatron's fused kernels nearly are; attention with scores in memory, as
-in 2021. Writes the table of docs/how-to/large-models.md; where there are measurements, also those of `bridge` and
+in 2021. Writes the table of docs/accuracy/large-models-accuracy.md; where there are measurements, also those of `bridge` and
 `llm`. Returns 1 where a row is off by more than TOLERANCE.
 """
 
@@ -29,7 +29,7 @@ from epochcast.predict.forecast.step import StepForecast, step_forecast
 from studies.large_models import llm
 from studies.large_models.bridge import bridge, tables
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "large-models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "large-models-accuracy.md"
 BEGIN, END = "<!-- table of studies/large_models -->", "<!-- end of the table -->"
 RUNS, RUNS_END = "<!-- llm_runs -->", "<!-- end of llm_runs -->"
 BRIDGE, BRIDGE_END = "<!-- megatron_bridge -->", "<!-- end of megatron_bridge -->"

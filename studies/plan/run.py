@@ -251,7 +251,7 @@ def _shared(found: Sequence[Choice]) -> list[str]:
     other, pairs_other = correlation(found, same_device=False)
     return [
         "ρ = 1 − Var(difference of errors)/(2·Var(error)), errors as ln(forecast/measured), over the choices above. It",
-        "is in what a calibration would save ([plan](../how-to/plan.md#what-it-would-take-to-be-sure)).",
+        "is in what a calibration would save ([plan](../explanation/plan.md#what-it-would-take-to-be-sure)).",
         "",
         "| two options | choices | ρ |",
         "|---|---:|---:|",

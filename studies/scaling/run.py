@@ -333,7 +333,7 @@ of them, which nothing explains."""
 
 REASONS_TEXT = """\
 Rows that cannot be asked, by kind, of all on several GPUs. The layouts of megatron_bridge (tensor, pipeline, context
-and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](../how-to/large-models.md)
+and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](large-models-accuracy.md)
 has them all."""
 
 LEFT_OUT_TEXT = """\

@@ -1,6 +1,6 @@
 """Policies on queues: reference totals to a dollar, the default beside peers and the bound, what errors cost.
 
-    python -m studies scheduling                    writes docs/how-to/schedule.md and result.csv; an hour of one core
+    python -m studies scheduling                    writes docs/accuracy/schedule-accuracy.md and result.csv; an hour of one core
     python -m studies.scheduling.run errors trace   only these parts; the others stay as they were
 
 The workload files with their reference totals, the cluster's trace and measured runs lie beside the data; the talk's
@@ -21,7 +21,7 @@ from studies.scheduling.tables import errors, gavel_jobs, instances, other_files
 from studies.scheduling.totals import reference_totals
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "schedule.md"
+PAGE = ROOT / "docs" / "accuracy" / "schedule-accuracy.md"
 RESULT = Path(__file__).with_name("result.csv")
 SECTION = "### "
 BEGIN, END = "<!-- measured: written by python -m studies scheduling -->\n", "<!-- end of measured -->"

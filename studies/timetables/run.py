@@ -1,6 +1,6 @@
 """How often the intervals of a timetable hold the truth: under their own law, and under wrong ones.
 
-    python -m studies timetables        writes docs/how-to/schedule.md and result.csv; a minute or two
+    python -m studies timetables        writes docs/accuracy/schedule-accuracy.md and result.csv; a minute or two
 
 Queues are the talk's random instances, all jobs waiting at second 0, their seconds with the interval mid/1.5 … mid·1.5.
 A timetable is made once; then true run times are drawn many times, the policy itself plays each to the end, and every
@@ -29,7 +29,7 @@ from epochcast.schedule.timetable import Timetable
 
 NEEDS_DATA = False
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "schedule.md"
+PAGE = ROOT / "docs" / "accuracy" / "schedule-accuracy.md"
 RESULT = Path(__file__).with_name("result.csv")
 BEGIN, END = "<!-- intervals: written by python -m studies timetables -->\n", "<!-- end of intervals -->"
 

@@ -1,6 +1,6 @@
 """When real runs end, told at 1 to 50 % of their time: ours against tqdm, means, medians and the log's own estimate.
 
-    python -m studies track        writes docs/how-to/track.md, its picture and observe/runs/remaining_spread.toml;
+    python -m studies track        writes docs/accuracy/track-accuracy.md, its picture and observe/runs/remaining_spread.toml;
     some two minutes
 
 The logs are other people's, of many licences: they are read from a folder beside the data and never copied.
@@ -19,7 +19,7 @@ from studies.track.spread import Fitted, as_toml, fit, half, in_words
 from studies.track.table import behind, score, table
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "track.md"
+PAGE = ROOT / "docs" / "accuracy" / "track-accuracy.md"
 BEGIN, END = "<!-- measured: written by python -m studies track -->\n", "<!-- end of measured -->"
 # Where the worst are listed.
 WORST_AT = (10, 50)

@@ -1,6 +1,6 @@
 """When trainings that were run here would end, told from their logs and from callbacks, against the usual rivals.
 
-    python -m studies trainings        runs what is not there yet (45 minutes), writes docs/how-to/track.md, result.csv
+    python -m studies trainings        runs what is not there yet (45 minutes), writes docs/accuracy/trainings-accuracy.md, result.csv
 
 Forty small trainings on the processor, one after the other, each a real one: its log is what the framework printed, its
 total is measured. EPOCHCAST_TRAININGS names the folder where logs are kept; a campaign that was interrupted goes on.
@@ -25,7 +25,7 @@ from studies.trainings.cases import TRAININGS, Training
 
 NEEDS_DATA = False
 BY_HAND = True
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "track.md"
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy" / "trainings-accuracy.md"
 RESULT = Path(__file__).with_name("result.csv")
 BEGIN, END = "<!-- trainings: written by python -m studies trainings -->\n", "<!-- end of trainings -->"
 LEAST_TRAININGS = 30
