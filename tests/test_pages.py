@@ -263,6 +263,11 @@ def test_every_public_name_has_an_example() -> None:
     assert [name for name in named if ">>> " not in (getattr(epochcast, name).__doc__ or "")] == []
 
 
+def test_no_page_is_long() -> None:
+    lines = {page: len(page.read_text(encoding="utf-8").splitlines()) for page in (ROOT / "docs").rglob("*.md")}
+    assert {page.name: count for page, count in lines.items() if count > LONGEST_PAGE} == {}
+
+
 def test_every_page_is_in_the_navigation_under_its_kind() -> None:
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     docs = ROOT / "docs"

@@ -1,6 +1,7 @@
 """The model card: what the shipped model was trained on, and its errors on what was left out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,6 +12,9 @@ from training.examples import Example
 from training.left_out import GIVEN_RUNS, MANY_OPS, Given, LeftOut, OpScore
 from training.material import Material
 
+MOST_ROWS = 12
+"""So many groups of a table are on the page, those with the most rows; the file beside it has all."""
+
 _HEAD = """# The learned cost model
 
 Written by `make model`. Formula and assumptions are in [cost models](../explanation/cost-models.md). The measurements
@@ -19,8 +23,27 @@ are public and are not part of the project; `EPOCHCAST_DATA` names where they li
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
 model behind it had **not** been trained on: four nets each leave out a quarter of the families; ten nets each leave out
 about three chips of different generations, with every board that has them and their op measurements, and answer for
-them from similar devices. The shipped ensemble is then trained on everything.
+them from similar devices. The shipped ensemble is then trained on everything. Tables have the groups with the most
+rows; [model-card.csv](model-card.csv) has all.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class GroupErrors:
+    """Errors of one group of steps or operators: a row of a table and of the file."""
+
+    what: str
+    n: int
+    mape: float
+    median_ape: float
+    bias: float
+
+    @classmethod
+    def of(cls, name: Iterable[str], log_errors: NDArray[np.float64]) -> "GroupErrors":
+        """From the logarithms of predicted/measured."""
+        ape = np.abs(np.exp(log_errors) - 1)
+        bias = float(np.exp(np.median(log_errors)) - 1)
+        return cls(" · ".join(name), len(ape), float(ape.mean()), float(np.median(ape)), bias)
 
 
 def model_card(
@@ -28,23 +51,26 @@ def model_card(
     left_out: LeftOut,
     spreads: Spreads,
     without: Sequence[str],
-) -> str:
-    """The page."""
+) -> tuple[str, str]:
+    """The page, and the file with every group."""
     sources = sorted({e.source for e in material.examples})
     rows = {s: sum(e.source == s for e in material.examples) for s in sources}
     networks = len({e.model for e in material.examples})
+    tables = {
+        "Families never seen, device known": _groups(material, left_out.family, _group),
+        "Sources never seen, their devices as far as others timed them": _groups(material, left_out.source, _group),
+        "Devices never seen": _groups(
+            material, left_out.device, lambda e: (e.device.name, e.recipe.precision_label, e.recipe.mode)
+        ),
+    }
+    operators = _operators(left_out.ops)
     pieces = [
         _HEAD,
         f"Trained on {datetime.now(UTC).date().isoformat()}: {len(material.ops.weight):,} timed operators, "
         f"{len(material.nets):,} timed steps of {networks:,} networks on {len(material.names.devices.names)} devices "
         f"({', '.join(f'{s} {n:,}' for s, n in rows.items())}). "
         f"{len(material.failures)} networks of the tables could not be captured.\n",
-        "## Families never seen, device known\n",
-        _table(material, left_out.family, _group),
-        "## Sources never seen, their devices as far as others timed them\n",
-        _table(material, left_out.source, _group),
-        "## Devices never seen\n",
-        _table(material, left_out.device, lambda e: (e.device.name, e.recipe.precision_label, e.recipe.mode)),
+        *(_table(title, groups) for title, groups in tables.items()),
         f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
         _given(left_out.given),
         "## Intervals\n",
@@ -52,12 +78,11 @@ def model_card(
         "weighted by the squares of their shares of the time; the 90 % interval is z below and above times the root.\n",
         _parts(spreads),
         f"Devices without a profile, because similar devices forecast them better: {', '.join(without) or 'none'}.\n",
-        "## Single operators\n",
-        _ops(left_out.ops),
+        _table("Single operators", operators),
         "## The ten worst\n",
         _worst(material, left_out.family),
     ]
-    return "\n".join(pieces)
+    return "\n".join(pieces), _csv({**tables, "Single operators": operators})
 
 
 def _parts(spreads: Spreads) -> str:
@@ -73,16 +98,13 @@ def _parts(spreads: Spreads) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ops(scores: Sequence[OpScore]) -> str:
+def _operators(scores: Sequence[OpScore]) -> list[GroupErrors]:
     """Large ops: device left out, and a tenth of the rows left out with the device known."""
-    lines = ["| rows | what | MAPE | median APE | bias |", "|---|---|---|---|---|"]
-    for score in sorted(scores, key=lambda s: (s.group, s.math, s.device, s.split)):
-        if len(score.log_errors) < MANY_OPS // 50:
-            continue
-        ape, what = np.abs(np.exp(score.log_errors) - 1), (score.group, score.math, score.device, score.split)
-        bias = float(np.exp(np.median(score.log_errors)) - 1)
-        lines.append(f"| {len(ape)} | {' · '.join(what)} | {ape.mean():.1%} | {np.median(ape):.1%} | {bias:+.1%} |")
-    return "\n".join(lines) + "\n"
+    return [
+        GroupErrors.of((score.group, score.math, score.device, score.split), score.log_errors)
+        for score in sorted(scores, key=lambda s: (s.group, s.math, s.device, s.split))
+        if len(score.log_errors) >= MANY_OPS // 50
+    ]
 
 
 def _group(example: Example) -> tuple[str, ...]:
@@ -90,16 +112,33 @@ def _group(example: Example) -> tuple[str, ...]:
     return (example.source, example.device.name, example.recipe.precision_label, example.recipe.mode, layout)
 
 
-def _table(material: Material, residuals: NDArray[np.float64], key: Callable[[Example], tuple[str, ...]]) -> str:
+def _groups(
+    material: Material, residuals: NDArray[np.float64], key: Callable[[Example], tuple[str, ...]]
+) -> list[GroupErrors]:
     groups: dict[tuple[str, ...], list[float]] = {}
     for example, residual in zip(material.examples, residuals, strict=True):
         if np.isfinite(residual):
             groups.setdefault(key(example), []).append(float(residual))
-    lines = ["| rows | what | MAPE | median APE | bias |", "|---|---|---|---|---|"]
-    for name, values in sorted(groups.items(), key=lambda item: -len(item[1])):
-        ape = np.abs(np.exp(values) - 1)
-        bias = float(np.exp(np.median(values)) - 1)
-        lines.append(f"| {len(values)} | {' · '.join(name)} | {ape.mean():.1%} | {np.median(ape):.1%} | {bias:+.1%} |")
+    return [GroupErrors.of(name, np.array(values)) for name, values in groups.items()]
+
+
+def _table(title: str, groups: Sequence[GroupErrors]) -> str:
+    """The largest groups, under their title."""
+    lines = [f"## {title}", "", "| rows | what | MAPE | median APE | bias |", "|---|---|---|---|---|"]
+    for one in sorted(groups, key=lambda group: -group.n)[:MOST_ROWS]:
+        lines.append(f"| {one.n} | {one.what} | {one.mape:.1%} | {one.median_ape:.1%} | {one.bias:+.1%} |")
+    if len(groups) > MOST_ROWS:
+        lines += ["", f"{len(groups) - MOST_ROWS} more in [model-card.csv](model-card.csv)."]
+    return "\n".join(lines) + "\n"
+
+
+def _csv(tables: Mapping[str, Sequence[GroupErrors]]) -> str:
+    """Every group, largest first."""
+    lines = ["table,rows,what,mape,median_ape,bias"]
+    for title, groups in tables.items():
+        for one in sorted(groups, key=lambda group: -group.n):
+            figures = f"{one.mape:.4f},{one.median_ape:.4f},{one.bias:.4f}"
+            lines.append(f'"{title}",{one.n},"{one.what}",{figures}')
     return "\n".join(lines) + "\n"
 
 

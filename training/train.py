@@ -244,11 +244,13 @@ def main() -> int:
     without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names, often_timed(material)))
     fractions = device_fractions(errors.members, material, own, without=without)
     say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")
+    card, groups = model_card(material, errors, spreads, without)
     texts = {
         PACKAGE / "predict" / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(material, fractions),
         PACKAGE / "hardware" / "measured.toml": measured_toml(material),
-        DOCS / "accuracy" / "model-card.md": model_card(material, errors, spreads, without),
+        DOCS / "accuracy" / "model-card.md": card,
+        DOCS / "accuracy" / "model-card.csv": groups,
         ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, shares, is_kernels),
         ROOT / "studies" / "accuracy" / "left_out_ops.csv": op_table(errors),
     }

@@ -250,8 +250,8 @@ Networks with `rpn` in their name (transformers whose norms stand behind their b
 their twins of nearly the same work; the forecast knows no reason for it."""
 
 BY_CUT = """\
-Family never seen. Unlikeness is *u* of [the interval](../explanation/intervals.md#how-sure-a-change-is): 0 is the same step, √2
-nothing in common. A change in a pull request is mostly below 0.4."""
+Family never seen. Unlikeness is *u* of [the interval](../explanation/intervals.md#how-sure-a-change-is): 0 is the same
+step, √2 nothing in common. A change in a pull request is mostly below 0.4."""
 
 WIDTH = """\
 log(head ÷ base) is within ±c·√u in nine of ten pairs with c = {known} (family never seen) and {unseen} (GPU never

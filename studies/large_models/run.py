@@ -9,8 +9,8 @@ of 2,048 tokens, vocabulary 51,200, fp16, activations recomputed. The table give
 
 It does not give micro-batches and chunks; ours are assumed (`micro_batch`, `chunks`). The models run in OPT's
 architecture: relu, one kernel per function, as Megatron's fused kernels nearly are; attention with scores in memory, as
-in 2021. Writes the table of docs/accuracy/large-models-accuracy.md; where there are measurements, also those of `bridge` and
-`llm`. Returns 1 where a row is off by more than TOLERANCE.
+in 2021. Writes the table of docs/accuracy/large-models-accuracy.md; where there are measurements, also those of
+`bridge` and `llm`. Returns 1 where a row is off by more than TOLERANCE.
 """
 
 import os

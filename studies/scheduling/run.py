@@ -1,6 +1,6 @@
 """Policies on queues: reference totals to a dollar, the default beside peers and the bound, what errors cost.
 
-    python -m studies scheduling                    writes docs/accuracy/schedule-accuracy.md and result.csv; an hour of one core
+    python -m studies scheduling                    writes its page of docs/accuracy and result.csv; an hour of one core
     python -m studies.scheduling.run errors trace   only these parts; the others stay as they were
 
 The workload files with their reference totals, the cluster's trace and measured runs lie beside the data; the talk's

@@ -1,6 +1,6 @@
 """When real runs end, told at 1 to 50 % of their time: ours against tqdm, means, medians and the log's own estimate.
 
-    python -m studies track        writes docs/accuracy/track-accuracy.md, its picture and observe/runs/remaining_spread.toml;
+    python -m studies track        writes its page of docs/accuracy, the picture and observe/runs/remaining_spread.toml;
     some two minutes
 
 The logs are other people's, of many licences: they are read from a folder beside the data and never copied.

@@ -1,6 +1,6 @@
 """When trainings that were run here would end, told from their logs and from callbacks, against the usual rivals.
 
-    python -m studies trainings        runs what is not there yet (45 minutes), writes docs/accuracy/trainings-accuracy.md, result.csv
+    python -m studies trainings        runs what is not there yet (45 minutes), writes its page and result.csv
 
 Forty small trainings on the processor, one after the other, each a real one: its log is what the framework printed, its
 total is measured. EPOCHCAST_TRAININGS names the folder where logs are kept; a campaign that was interrupted goes on.
