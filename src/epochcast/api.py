@@ -158,6 +158,12 @@ def post_train(
 
     `options` are those of `Job` and `Where`: `algorithm`, `prompts_per_step`, `generations`, `prompt`, `response` and
     others. Several GPUs shard the policy (fsdp) where no strategy is given.
+
+    >>> import epochcast as ec
+    >>> options = {"prompts_per_step": 32, "generations": 4, "prompt": 256, "response": "300"}
+    >>> answer = ec.post_train("llama3_2_1b", device="H100", algorithm="grpo", **options)
+    >>> answer.parts[0].name
+    'generation'
     """
     job, where, notes = job_and_where(post_train, model, options, placement, config)
     if not job.is_post_training:

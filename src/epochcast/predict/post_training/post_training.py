@@ -68,6 +68,11 @@ class PostTraining(Displayed, Framed, Record):
     training, "generation" is the time that the trainer waits for it, and `overlapped_seconds` is what ran beside.
     Tokens per second count prompts and responses that were trained on. `steps` and `total_seconds` are None where
     nobody said how many prompts there are.
+
+    >>> import epochcast as ec
+    >>> answer = ec.post_train("llama3_2_1b", device="H100", algorithm="dpo", prompts_per_step=8, prompt=256, response="256")
+    >>> [part.name for part in answer.parts]
+    ['reference', 'update']
     """
 
     view: ClassVar[str] = "post_training"
