@@ -20,7 +20,7 @@ from epochcast.errors import EpochcastError
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
-from epochcast.measure.neighbours.public_runs import SOURCES, PublicRun, public_runs
+from epochcast.measure.neighbours.public_runs import PublicRun, public_runs
 from epochcast.measure.tables.run_placement import run_placement
 from epochcast.measure.tables.run_table import read_runs
 from epochcast.predict.forecast.forecast import Forecast
@@ -77,7 +77,7 @@ def _forecast_of(ordered: list[PublicRun], forecast: Forecast, device: Device, s
                 answer.precision,
                 run.step_seconds,
                 answer.step_seconds,
-                SOURCES[run.source],
+                public.address,
                 _distance(public, forecast, device),
             )
 

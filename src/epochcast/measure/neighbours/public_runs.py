@@ -5,6 +5,7 @@ flops of a training step per sample.
 """
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,6 +18,8 @@ COLUMNS = (
     *("source", "system", "device", "device_memory_bytes", "gpus", "nodes", "interconnect", "framework"),
     *("framework_version", "model", "task", "input_shape", "batch_per_gpu", "grad_accum", "precision"),
     *("channels_last", "compiled", "optimizer", "mode", "data", "unit", "step_seconds", "note"),
+    *("method", "recompute", "sequence_length", "global_batch", "micro_batch", "placement", "dp", "tp", "pp", "cp"),
+    *("ep", "zero", "layers", "hidden", "heads", "kv_heads", "ffn", "vocab"),
     *("parameters", "flops_per_sample", "fed"),
 )
 SIZES = ("flops_per_sample", "fed")
@@ -48,8 +51,25 @@ SOURCES: Mapping[str, str] = {
     "internevo": "github.com/InternLM/InternEvo",
     "xtuner": "github.com/InternLM/xtuner",
     "libai": "github.com/Oneflow-Inc/libai",
+    "zyr17_24gb": "github.com/zyr17/gpu-benchmark",
+    "aws_gpu_benchmark": "github.com/devos50/aws-gpu-benchmark",
+    "simpletuner_sweep": "github.com/bghira/SimpleTuner",
+    "modded_nanogpt_track3": "github.com/KellerJordan/modded-nanogpt",
 }
 """Where the figures of a source were published."""
+_THREAD = re.compile(r"([\w.-]+/[\w.-]+)(?:#(\d+)| \S.*)")
+
+
+def address_of(source: str) -> str | None:
+    """Where the figures of a source were published: a listed one, or a thread or file of a public repository that it
+    names; None for others.
+    """
+    if source in SOURCES:
+        return SOURCES[source]
+    match = _THREAD.fullmatch(source)
+    if match is None:
+        return None
+    return f"github.com/{match[1]}/issues/{match[2]}" if match[2] else f"github.com/{match[1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +81,18 @@ class PublicRun:
     flops_per_sample: float
 
     def __post_init__(self) -> None:
-        if self.cells["source"] not in SOURCES:
+        if address_of(self.cells["source"]) is None:
             raise MissingCell("source")
 
     @property
     def values(self) -> Mapping[str, str]:
         """The cells that a table of runs has; empty ones are left out."""
         return {name: cell for name, cell in self.cells.items() if cell and name not in SIZES}
+
+    @property
+    def address(self) -> str:
+        """Where its figure was published."""
+        return address_of(self.cells["source"]) or ""
 
     def number(self, name: str) -> float | None:
         """A cell that is a number."""
