@@ -86,6 +86,9 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
+// A note as an item of a list; what stands between backticks is code.
+export function noted(text) { return element("li", {}, ...text.split("`").map((part, place) => (place % 2 ? element("code", {}, part) : part))); }
+
 export const by = (id) => document.getElementById(id);
 export function say(id, text) { by(id).textContent = text; }
 
@@ -126,7 +129,7 @@ export function listen(path, told, said, again = () => {}) {
     if (was_open && away_since !== null) { again(); }
     was_open = true;
     away_since = null;
-    said("live");
+    said("updates live");
   });
   source.addEventListener("error", () => { away_since ??= Date.now(); age(); });
   source.addEventListener("run", (event) => told(JSON.parse(event.data)));

@@ -9,7 +9,7 @@ let last = null;
 function show(run) {
   last = run;
   say("name", run.label);
-  by("state").replaceChildren(stateOf(run), ...(run.end_reason ? [` ${run.end_reason}`] : []));
+  showState(run);
   by("tags").replaceChildren(...tagsOf(run));
   showRemaining(run);
   showCost(run);
@@ -22,9 +22,17 @@ function show(run) {
   showManage(run);
 }
 
+// The large number says the same of a run that is over or silent: only the reason is left to say.
+function showState(run) {
+  const is_said = OVER.includes(run.state) || silentSeconds(run) > 0;
+  by("state").replaceChildren(...(is_said ? [] : [stateOf(run)]), ...(run.end_reason ? [element("span", { class: `state-${run.state}` }, run.end_reason)] : []));
+  by("state-line").hidden = !by("state-line").textContent.trim();
+}
+
 // Of a silent run nobody knows how much is left.
 function showRemaining(run) {
   const left = run.remaining_seconds, over = OVER.includes(run.state), passed = silentSeconds(run);
+  say("remaining-name", over ? "Outcome" : "Remaining");
   say("remaining", over ? run.state : passed ? silence(passed) : seconds(left?.mid));
   by("remaining").classList.toggle("state-silent", passed > 0);
   say("remaining-interval", over ? (run.elapsed_seconds ? `after ${seconds(run.elapsed_seconds)}` : "") : passed ? (left ? `${seconds(left.mid)} left at the last report` : "") : interval(left, seconds));
@@ -33,7 +41,7 @@ function showRemaining(run) {
   const at = (part) => new Date(Date.parse(run.finish_at) + 1000 * (left[part] - left.mid)).toISOString();
   say("ends-interval", over || passed || !left || !run.finish_at ? "" : clocks(at("low"), at("high")));
   say("ends-more", run.started_at ? `began ${clock(run.started_at)}` : "");
-  say("age", over ? "" : `last report ${seconds(Math.max(0, (Date.now() - run.heard) / 1000))} ago`);
+  say("age", over || passed ? "" : `last report ${seconds(Math.max(0, (Date.now() - run.heard) / 1000))} ago`);
 }
 
 function showCost(run) {
@@ -187,6 +195,6 @@ by("steps-unit").addEventListener("change", drawSteps);
 refetch().then(() => {
   redrawSteps();
   listen(`/api/v1/events?run=${encodeURIComponent(last.key)}`, all, (text) => say("stream", text), all);
-  setInterval(() => { showRemaining(last); by("state").replaceChildren(stateOf(last), ...(last.end_reason ? [` ${last.end_reason}`] : [])); }, SILENCE_MS);
+  setInterval(() => { showRemaining(last); showState(last); }, SILENCE_MS);
 }).catch((error) => { by("fault").hidden = false; say("fault", error.message); });
 redrawn(() => { drawFan(); drawSteps(); drawLoss(); });

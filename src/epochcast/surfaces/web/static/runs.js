@@ -1,6 +1,6 @@
 // All runs: filters, order and page are the address; news arrives as events and changes nothing of the order.
 import { OVER, api, ask, atMost, by, dollars, doneText, element, heard, interval, later, listen, pathOf, say, seconds, send, shortClock, silentSeconds, stateOf, tagsOf } from "./common.js";
-import { sortable } from "./table.js";
+import { onCard, sortable } from "./table.js";
 
 const PAGE = 50, SILENCE_MS = 30_000, NEW_MS = 1500, RESORT_MS = 10_000, LEAST_COMPARED = 2, MOST_COMPARED = 6;
 const body = by("runs").querySelector("tbody"), head = by("runs").querySelector("thead tr");
@@ -58,10 +58,10 @@ function chooser(run) {
 
 function cells(run) {
   const shown = COLUMNS.filter((one) => columns.includes(one.key));
-  return [["Run", named(run)], ...shown.map((one) => [one.name, one.cells(run)])].map(([label, content]) => {
+  return [["Run", named(run)], ...shown.map((one) => [one.name, one.cells(run)])].map(([label, content], place) => {
     const cell = element("td", {}, ...content);
     cell.dataset.label = label;
-    return cell;
+    return onCard(cell, place === 0);
   });
 }
 
@@ -69,7 +69,7 @@ function cells(run) {
 function write({ run, row }) {
   const made = cells(run);
   if (row.children.length !== made.length + 1) { row.replaceChildren(element("td", { class: "choose" }, chooser(run)), ...made); return; }
-  made.forEach((cell, place) => { const old = row.children[place + 1]; if (old.innerHTML !== cell.innerHTML) { old.replaceWith(cell); } });
+  made.forEach((cell, place) => { const old = row.children[place + 1]; if (old.outerHTML !== cell.outerHTML) { old.replaceWith(cell); } });
 }
 
 // ---- the page that is asked for ----
