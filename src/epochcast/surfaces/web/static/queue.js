@@ -1,5 +1,5 @@
 // A queue: the plan as it would go on now, job by job, with links to the runs of its jobs.
-import { ask, by, dollars, element, pathOf, say, seconds, shortClock, stateOf } from "./common.js";
+import { ask, by, dollars, element, pathOf, roughly, say, seconds, shortClock, stateOf } from "./common.js";
 import { colourOf, draw, redrawn } from "./charts.js";
 import { table } from "./table.js";
 
@@ -69,7 +69,7 @@ async function paint() {
   });
 }
 
-function age() { if (last) { say("age", `planned ${seconds(Math.max(1, (Date.now() - last.seen) / 1000))} ago`); } }
+function age() { if (last) { say("age", `planned ${roughly((Date.now() - last.seen) / 1000)} ago`); } }
 
 by("which").addEventListener("change", () => show());
 by("again").addEventListener("click", () => show(true));
