@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from datetime import datetime
 from random import Random
 
 import pytest
 
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.surfaces.web.demo_runs import AT_WORK, fill, report_once
+from epochcast.queues import stored_view
+from epochcast.schedule.schedule_request import ScheduleRequest
+from epochcast.surfaces.web.demo_runs import AT_WORK, QUEUE_NAME, fill, report_once
 from epochcast.surfaces.web.evidence import outcome
 from epochcast.surfaces.web.run_following import RunFollower
 
@@ -40,3 +42,11 @@ def test_one_run_is_silent_one_failed_with_a_reason_and_one_is_judged(store: Sto
     assert "CUDA error" in str(store.run("alexnet-broken").end_reason)
     judged = outcome(store.run("resnet18-old"))
     assert judged["is_inside"] and judged["step_seconds"] and store.run("resnet18-old").dollars_so_far
+
+
+def test_in_the_plan_the_job_that_runs_goes_on_until_its_end(store: Store) -> None:
+    """Another order would end jobs a little sooner on average and cost more."""
+    view = stored_view(store, QUEUE_NAME, datetime.now().astimezone())
+    plan = view.timetable(ScheduleRequest(draws=3))
+    (stay,) = plan.lines[0].stays
+    assert plan.lines[0].job == "segment" and stay.start_seconds == pytest.approx(plan.now_seconds)

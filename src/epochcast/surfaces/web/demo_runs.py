@@ -18,7 +18,7 @@ from sqlalchemy import insert, update
 from epochcast import api
 from epochcast.errors import EpochcastError
 from epochcast.observe.runs.report import Report
-from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts
+from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts, queues
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
@@ -107,7 +107,10 @@ QUEUE: dict[str, Any] = {
 
 # Runs at work report so often.
 REPORT_SECONDS = 10.0
-AT_WORK = (*(story.name for story in STORIES if story.state == "running" and not story.silent_seconds), f"{QUEUE_NAME}/segment")
+AT_WORK = (
+    *(story.name for story in STORIES if story.state == "running" and not story.silent_seconds),
+    f"{QUEUE_NAME}/segment",
+)
 
 
 def fill(database: str) -> None:
@@ -166,6 +169,8 @@ def report_once(store: Store, now_seconds: float, random: Random) -> None:
         clock = now_seconds - (run.started_at_seconds or run.added_at_seconds)
         each, loss = run.step_seconds * random.lognormvariate(0, 0.015), _loss(step / run.total_steps, random)
         store.record(run.id, [Report(step, clock_seconds=clock, step_seconds=each, loss=loss)])
+    with store.writing() as connection:  # as a scheduler does that looks after it
+        connection.execute(update(queues).where(queues.c.name == QUEUE_NAME).values(seen_at_seconds=now_seconds))
 
 
 def _loss(done: float, random: Random) -> float:
@@ -206,5 +211,9 @@ def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> 
             pause = epoch * pace * VALIDATION_FRACTION
             clock += pause
             rows.append(Report(step - 0.5, phase="validation", clock_seconds=clock - each * every))
-        rows.append(Report(step, clock_seconds=clock, step_seconds=each, loss=_loss(step / total, random), total_steps=float(total)))
+        rows.append(
+            Report(
+                step, clock_seconds=clock, step_seconds=each, loss=_loss(step / total, random), total_steps=float(total)
+            )
+        )
     return rows
