@@ -109,8 +109,8 @@ class RunFollower:
         self._ended = {key: at for key, at in self._ended.items() if at > kept_since}
 
     def _last_look(self, run: RunRow, steady_seconds: float) -> dict[str, Any]:
-        """What the last reports of an ended run say: they may have come after it was worked out. How and when it ended is
-        known already.
+        """What the last reports of an ended run say: they may have come after it was worked out. How and when it ended
+        is known already.
         """
         followed = self._runs.get(run.id)
         if run.step is None or (followed is not None and followed.step == run.step):
