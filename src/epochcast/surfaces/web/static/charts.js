@@ -33,8 +33,12 @@ function themed(specification, width) {
   return { ...untitled, ...sized, config };
 }
 
+// Offers by place: the end of the scale that is near the colour of the paper is left out.
+const isDark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
+const scaleOf = (scale) => (scale?.scheme === "viridis" ? { ...scale, scheme: { name: "viridis", extent: isDark() ? [0.4, 1] : [0, 0.8] } } : scale);
+
 export function withoutLegend(specification) {
-  const plain = (layer) => (layer.encoding?.color ? { ...layer, encoding: { ...layer.encoding, color: { ...layer.encoding.color, legend: null } } } : layer);
+  const plain = (layer) => (layer.encoding?.color ? { ...layer, encoding: { ...layer.encoding, color: { ...layer.encoding.color, ...(layer.encoding.color.scale ? { scale: scaleOf(layer.encoding.color.scale) } : {}), legend: null } } } : layer);
   return { ...specification, layer: specification.layer?.map(plain) };
 }
 
