@@ -93,27 +93,32 @@ class QueueView:
     past: tuple[PastJob, ...] = ()
     policy: str | None = None
     """Who decides where it is run."""
+    is_run: bool = False
+    """Whether `schedule run` runs it, which stops running jobs for a gain only."""
 
     def timetable(self, request: ScheduleRequest, progress: Progress | None = None) -> Timetable:
         """The timetable from now on."""
         request = replace(request, policy=request.policy or self.policy)
-        plan = project(self.now, self.clock, request, self.rules, progress)
+        plan = project(self.now, self.clock, request, self.rules, progress, is_run=self.is_run)
         notes = (*self.notes, *plan.notes)
         return replace(plan, refused=self.refused, notes=notes, commands=self.commands, past=self.past)
 
 
 def stored_view(store: "Store", name: str, at: datetime) -> QueueView:
     """A queue that `schedule run` runs, as the store has it."""
+    from epochcast.schedule.decisions import with_restart
     from epochcast.schedule.queue_rows import ENDED
     from epochcast.schedule.stored_queue import load_queue, state_of
 
     queue = load_queue(store, name)
+    state = state_of(queue, now_at_seconds := at.timestamp())
+    for live in state.live.values():
+        live.job = with_restart(live.job)
     clock = QueueClock(datetime.fromtimestamp(queue.added_at_seconds, at.tzinfo))
-    now_at_seconds = at.timestamp()
     ended = {name for name, stored in queue.jobs.items() if stored.state == ENDED}
     over = {name for name, stored in queue.jobs.items() if stored.is_over}
     jobs = tuple(
-        replace(stored.job, after=tuple(other for other in stored.job.after if other not in ended))
+        replace(with_restart(stored.job), after=tuple(other for other in stored.job.after if other not in ended))
         for name, stored in queue.jobs.items()
         if name not in over and not over.difference(ended).intersection(stored.job.after)
     )
@@ -122,7 +127,7 @@ def stored_view(store: "Store", name: str, at: datetime) -> QueueView:
     return QueueView(
         QueueNow(
             QueueWorkload(queue.fleet, jobs),
-            state_of(queue, now_at_seconds),
+            state,
             {name: queue.seconds(start.asked_at_seconds) for name, start in running.items()},
         ),
         clock,
@@ -140,6 +145,7 @@ def stored_view(store: "Store", name: str, at: datetime) -> QueueView:
             if name in over
         ),
         policy=queue.policy,
+        is_run=True,
     )
 
 

@@ -15,7 +15,7 @@ from epochcast.schedule.engines.executor import EngineNode
 from epochcast.schedule.queue_state import Decision, GpuGrant, QueueState, RentedMachine
 from epochcast.schedule.renting import DoesNotPack, rent
 from epochcast.schedule.simulator import Policy
-from epochcast.schedule.workload_jobs import Fleet
+from epochcast.schedule.workload_jobs import Fleet, QueuedJob
 
 # An interpreter, its imports, a model and a checkpoint to read. An assumption; a job that knows better says so.
 RESTART_SECONDS = 10.0
@@ -94,13 +94,18 @@ def seen_by_policy(
     for name in homeless:
         del seen.live[name]
     for live in seen.live.values():
-        restart = live.job.restart_seconds or RESTART_SECONDS
+        live.job = with_restart(live.job)
         ran = state.seconds - started.get(live.job.id, 0.0)
-        may_stop = live.job.is_preemptible and (live.choice is None or ran >= LEAST_STAY * restart)
-        live.job = replace(live.job, restart_seconds=restart, is_preemptible=may_stop)
+        may_stop = live.job.is_preemptible and (live.choice is None or ran >= LEAST_STAY * live.job.restart_seconds)
+        live.job = replace(live.job, is_preemptible=may_stop)
     kinds = {machine.number: fleet.by_name[machine.kind.name] for machine in seen.machines}
     seen.machines = tuple(replace(machine, kind=kinds[machine.number]) for machine in seen.machines)
     return seen, homeless
+
+
+def with_restart(job: QueuedJob) -> QueuedJob:
+    """The job as real nodes run it: it pays for every restart."""
+    return replace(job, restart_seconds=job.restart_seconds or RESTART_SECONDS)
 
 
 def _machines(state: QueueState, decision: Decision) -> tuple[tuple[RentedMachine, ...], Decision]:

@@ -18,6 +18,7 @@ from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE, Interval
 from epochcast.schedule.outcome import JobEnd, JobStay, SimulationOutcome
 from epochcast.schedule.policies.policy_table import POLICIES, PolicyPermissions, policy_named
+from epochcast.schedule.policies.stops_with_gain import StopsWithGain
 from epochcast.schedule.queue_clock import QueueClock
 from epochcast.schedule.queue_now import QueueNow
 from epochcast.schedule.queue_state import QueueState
@@ -79,17 +80,21 @@ def project(
     *,
     law: RunTimeLaw = LAW,
     drawn_by: str | None = None,
+    is_run: bool = False,
 ) -> Timetable:
     """The timetable of a queue; `rules` say when decisions are made, unless the request does.
 
     `law` draws run times. `drawn_by` is the policy that decides in the draws, by default a quick one for a slow one.
+    A queue that `schedule run` runs (`is_run`) goes on as it does there: running jobs are stopped for a gain only.
     """
     policy = request.policy or DEFAULT_POLICY
     permissions = PolicyPermissions(request.preemption, request.preemption, request.seed)
     every_seconds = rules.every_seconds if request.every_seconds is None else request.every_seconds
     rules = replace(rules, every_seconds=every_seconds, reestimate=True, seed=request.seed)
     _check_pace(queue, rules)
-    planned = _played(_calm(queue), middle(queue), policy_named(policy, permissions), rules)
+    is_held = is_run and request.preemption and not POLICIES[policy].shares_time
+    decides = StopsWithGain(policy_named(policy, permissions)) if is_held else policy_named(policy, permissions)
+    planned = _played(_calm(queue), middle(queue), decides, rules)
     decider = stand_in(policy, len(queue.workload.jobs))
     if drawn_by is not None:
         decider = StandIn(drawn_by, POLICIES[drawn_by].make)
@@ -99,7 +104,8 @@ def project(
             progress(number, request.draws)
         truth = law.draw(queue, Random(f"draw {request.seed} {number}"))
         in_this = in_draws(rules, request.seed + number + 1)
-        drawn.append(_played(queue, truth, decider.make(permissions), in_this))
+        draws_on = decider.make(permissions)
+        drawn.append(_played(queue, truth, StopsWithGain(draws_on) if is_held else draws_on, in_this))
     return Timetable(
         clock=clock,
         now_seconds=queue.state.seconds,
@@ -111,8 +117,16 @@ def project(
         draws=request.draws,
         drawn_by=decider.name,
         workload=queue.workload,
-        notes=(COARSE,) if decider.name == INDEX != policy else (),
+        notes=(*((COARSE,) if decider.name == INDEX != policy else ()), *_stops_now(queue, decides)),
     )
+
+
+def _stops_now(queue: QueueNow, policy: Policy) -> tuple[str, ...]:
+    """Why the plan stops or moves running jobs at once, where it does."""
+    if not isinstance(policy, StopsWithGain):
+        return ()
+    policy(queue.state.copy())
+    return (f"Stopping or moving running jobs now pays: {policy.reason}.",) if policy.reason else ()
 
 
 def _check_pace(queue: QueueNow, rules: SimulationRules) -> None:

@@ -1,4 +1,4 @@
-"""Recorded pauses: how long they took is kept, in tables and files of before as well."""
+"""Recorded pauses: how long they took is kept, in files of before as well."""
 
 import json
 
@@ -8,8 +8,7 @@ from epochcast.observe.runs.report import Report
 from epochcast.observe.runs.tracker import Tracker
 from epochcast.observe.store.store_export import export_lines
 from epochcast.observe.store.store_import import import_lines
-from epochcast.observe.store.store_opening import migrated, open_store
-from epochcast.observe.store.store_schema import NEWEST, VERSION_TABLE
+from epochcast.observe.store.store_opening import open_store
 
 SEEN = [
     *(Report(step=n, clock_seconds=n, total_steps=400) for n in range(1, 101)),
@@ -28,21 +27,6 @@ def test_a_run_that_is_read_back_tells_what_it_told(database: str) -> None:
     again.add_all(back)
     assert [one.pause_seconds for one in back if one.what == "validation"] == [50.0]
     assert again.standing().remaining_seconds == first.standing().remaining_seconds
-
-
-def test_tables_of_before_are_migrated_and_keep_their_reports(database: str) -> None:
-    with open_store(database) as store:
-        run = store.open_run("old")
-        store.record(run.id, [Report(step=1.0, clock_seconds=2.0)])
-        with store.writing() as connection:
-            newer = {"observations": ("pause_seconds", "what"), "queue_jobs": ("cancel_at_seconds",)}
-            for table, column in ((table, column) for table, columns in newer.items() for column in columns):
-                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0003'"))
-    assert migrated(database) == ("0003", NEWEST)
-    with open_store(database) as store:
-        assert [(row.step, row.pause_seconds) for row in store.observations(run.id)] == [(1.0, None)]
-        assert store.record(run.id, [Report(step=2.0, phase="checkpoint", pause_seconds=3.0)]) == 1
 
 
 def test_a_file_of_older_tables_is_taken_in(database: str) -> None:

@@ -133,6 +133,24 @@ def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:
     assert ("slow", "finished") in heard
 
 
+def test_a_run_that_ends_between_two_looks_keeps_what_its_last_reports_say(store: Store) -> None:
+    forecast = ec.forecast(ec.Job("resnet18", batch=32, samples=320_000), device="V100", config=None)
+    for name in ("seen before", "never seen"):
+        run = store.open_run(name, place=RunPlace("V100"))
+        store.add_forecast(forecast, run_id=run.id)
+    follower, _ = told(store)
+    store.record(store.run("seen before").id, steps(10, 1010))
+    follower.pass_over(time.time(), 0.0)
+    for name, state in (("seen before", "failed"), ("never seen", "ended")):
+        store.record(store.run(name).id, steps(10, 3010))
+        store.note(store.run(name).id, state=state, ended_at_seconds=time.time())
+    follower.pass_over(time.time(), 1.0)
+    for name, state in (("seen before", "failed"), ("never seen", "ended")):
+        run = store.run(name)
+        assert run.state == state and run.standing is not None and run.standing.step == 3000.0
+        assert run.step_seconds == pytest.approx(0.1) and run.dollars_so_far and run.against_forecast
+
+
 class Hook(BaseHTTPRequestHandler):
     """A webhook that fails once, then takes everything."""
 

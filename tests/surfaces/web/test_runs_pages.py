@@ -106,6 +106,15 @@ def lists(page: Any, names: list[str]) -> None:
     page.wait_for_function(f"{shown}.map(a => a.innerText)) === JSON.stringify(names)", arg=names, timeout=WAIT)
 
 
+def test_the_choice_of_columns_opens_inside_the_window(page: Any, many: Served) -> None:
+    for width in (390, 820, 1100, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{many.url}/runs")
+        page.click("text=Columns")
+        box = page.locator("#columns").bounding_box()
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width, width
+
+
 def test_ten_thousand_runs_come_in_pages_and_stay_in_order_while_others_report(
     page: Any, many: Served, folder: Path
 ) -> None:
@@ -257,7 +266,7 @@ def test_after_the_server_was_away_a_page_fetches_again(page: Any, folder: Path)
         store.record(run.id, [Report(200.0, clock_seconds=50.0, attempt=1)])
         store.note(run.id, state="ended", ended_at_seconds=time.time() - 3600, seen_at_seconds=time.time() - 3600)
     second = Served("--database", database, "--folder", uploads, "--workers", "1", "--port", port)
-    says(page, "state", "ended")
+    says(page, "remaining", "ended")
     says(page, "progress-said", "100 %")
     says(page, "stream", "live")
     second.end()

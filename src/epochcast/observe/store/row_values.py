@@ -1,5 +1,6 @@
 """Rows of tables as values, and back."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,9 @@ class RunFilter:
     def select(self) -> Select[Any]:
         """The query."""
         query = (
-            self._matching(select(runs)).order_by(*ordered(self.order, self.is_ascending)).offset(self.first or None)
+            self._matching(select(runs))
+            .order_by(*ordered(self.order, self.is_ascending, time.time()))
+            .offset(self.first or None)
         )
         return query if self.most is None else query.limit(self.most)
 

@@ -25,23 +25,23 @@ WIDTH, HEIGHT, ROW_HEIGHT = 640, 300, 19
 CONTEXT, ALLOCATOR = "context and libraries", "allocator: rounding, fragmentation"
 COMMUNICATION = "buffers of NCCL"
 COLOURS = {
-    "parameters": "#1f77b4",
-    "gathered": "#aec7e8",
-    "optimizer state": "#2ca02c",
-    "gradients": "#9467bd",
-    "activations": "#ff7f0e",
-    "temporaries": "#ffbb78",
-    "autocast copies": "#17becf",
-    "workspace": "#bcbd22",
-    "inputs": "#8c564b",
-    "buffers": "#e377c2",
-    "buckets": "#c5b0d5",
-    ALLOCATOR: "#a0a0a0",
-    COMMUNICATION: "#888888",
-    CONTEXT: "#707070",
+    "parameters": "#14598a",
+    "gathered": "#9cc3e0",
+    "optimizer state": "#3f8f5f",
+    "gradients": "#7b61a8",
+    "activations": "#2f86c4",
+    "temporaries": "#8fc1e8",
+    "autocast copies": "#4aa6a0",
+    "workspace": "#a3a13a",
+    "inputs": "#c2681b",
+    "buffers": "#b03a5b",
+    "buckets": "#b9a8d6",
+    ALLOCATOR: "#a7b0b9",
+    COMMUNICATION: "#8b98a6",
+    CONTEXT: "#6b7785",
 }
-"""What stays comes before what comes and goes: the stack grows from the bottom."""
-PEAK = "#d62728"
+"""What stays comes before what comes and goes: the stack grows from the bottom. The colours are those of the pages."""
+PEAK = "#a1260d"
 
 
 def memory_timeline(answer: Forecast) -> Any:

@@ -1,9 +1,13 @@
-"""Runs made up for a first look (`epochcast serve --demo`): some at work, one drifting, some over; nothing is measured.
+"""Runs made up for a first look (`epochcast serve --demo`): some at work, one drifting, one silent, some over; nothing
+is measured.
 
-Their paces are forecasts of ours times a made-up factor, with noise, validation and one change of pace.
+Their paces are forecasts of ours times a made-up factor, with noise, validation and one change of pace. Those at work
+go on reporting as long as the server runs.
 """
 
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -12,8 +16,10 @@ from typing import Any
 from sqlalchemy import insert, update
 
 from epochcast import api
+from epochcast.errors import EpochcastError
 from epochcast.observe.runs.report import Report
-from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts
+from epochcast.observe.store.database_tables import queue_jobs, queue_machines, queue_starts, queues
+from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
 from epochcast.observe.store.store_rows import RunPlace
@@ -41,6 +47,8 @@ class Story:
     drift_at: float | None = None
     state: str = "running"
     budget_dollars: float | None = None
+    silent_seconds: float = 0.0
+    reason: str | None = None
 
 
 _IMAGENET: dict[str, Any] = {"precision": "amp", "dataset": "imagenet-1k"}
@@ -58,7 +66,19 @@ STORIES = (
     ),
     Story("gpt2-pretrain", Job("gpt2", batch=16, precision="amp_bf16", tokens=3_000_000_000), "H100", 8, 0.12, 1.08),
     Story("resnet18-old", Job("resnet18", batch=128, samples=100_000, epochs=30), "T4", 1, 1.0, 0.95, state="ended"),
-    Story("alexnet-broken", Job("alexnet", batch=256, samples=100_000, epochs=30), "T4", 1, 0.4, 1.2, state="failed"),
+    Story(
+        "alexnet-broken",
+        Job("alexnet", batch=256, samples=100_000, epochs=30),
+        *("T4", 1, 0.4, 1.2),
+        state="failed",
+        reason="RuntimeError: CUDA error: an illegal memory access was encountered",
+    ),
+    Story(
+        "resnet18-silent",
+        Job("resnet18", batch=64, samples=100_000, epochs=30),
+        *("T4", 1, 0.6),
+        silent_seconds=3 * 86_400.0,
+    ),
 )
 
 _MACHINES = {"NC6": ("K80", 1, 0.56), "NC12": ("K80", 2, 1.13), "NV6": ("M60", 1, 0.62)}
@@ -83,6 +103,14 @@ QUEUE: dict[str, Any] = {
     ],
 }
 """A made-up queue; its machines have the prices of the Politecnico talk."""
+
+
+# Runs at work report so often.
+REPORT_SECONDS = 10.0
+AT_WORK = (
+    *(story.name for story in STORIES if story.state == "running" and not story.silent_seconds),
+    f"{QUEUE_NAME}/segment",
+)
 
 
 def fill(database: str) -> None:
@@ -119,6 +147,36 @@ def _begin_job(store: Store, job: str) -> None:
     store.note(run.id, total_steps=float(steps))
 
 
+def keep_reporting(database: str) -> None:
+    """Let the runs that are at work go on, in a thread that ends with the process."""
+    threading.Thread(target=_report_on, args=(database, threading.Event()), daemon=True).start()
+
+
+def _report_on(database: str, ended: threading.Event) -> None:
+    with open_store(database) as store:
+        chance = Random(0)
+        while not ended.wait(REPORT_SECONDS):
+            with suppress(EpochcastError):  # a locked database: the next report says as much
+                report_once(store, time.time(), chance)
+
+
+def report_once(store: Store, now_seconds: float, random: Random) -> None:
+    """One report of every story at work: as many steps as its pace allows since the last."""
+    for run in store.runs(RunFilter(states=("running",))):
+        if run.name not in AT_WORK or not run.step or not run.step_seconds or not run.total_steps:
+            continue
+        step = round(min(run.total_steps, run.step + (now_seconds - run.seen_at_seconds) / run.step_seconds))
+        clock = now_seconds - (run.started_at_seconds or run.added_at_seconds)
+        each, loss = run.step_seconds * random.lognormvariate(0, 0.015), _loss(step / run.total_steps, random)
+        store.record(run.id, [Report(step, clock_seconds=clock, step_seconds=each, loss=loss)])
+    with store.writing() as connection:  # as a scheduler does that looks after it
+        connection.execute(update(queues).where(queues.c.name == QUEUE_NAME).values(seen_at_seconds=now_seconds))
+
+
+def _loss(done: float, random: Random) -> float:
+    return 1.2 + 5.5 / (1 + 30 * done) + random.gauss(0, 0.03)
+
+
 def _tell(store: Store, story: Story, random: Random) -> None:
     forecast = api.forecast(story.job, device=story.device, gpus=story.gpus, config=None)
     assert forecast.total_seconds is not None and forecast.steps_per_epoch is not None
@@ -127,7 +185,7 @@ def _tell(store: Store, story: Story, random: Random) -> None:
     epoch = min(forecast.steps_per_epoch, total)
     rows = _rows(total, epoch, pace, story, random)
     elapsed = rows[-1].clock_seconds or 0.0
-    began = time.time() - elapsed - (0 if story.state == "running" else 7_200)
+    began = time.time() - elapsed - story.silent_seconds - (0 if story.state == "running" else 7_200)
     details = {} if story.budget_dollars is None else {"budget_dollars": story.budget_dollars}
     place = RunPlace(story.device, story.gpus, 1, "made-up", details)
     run = store.open_run(story.name, job=story.job, job_name=story.name, place=place, started_at_seconds=began)
@@ -135,9 +193,10 @@ def _tell(store: Store, story: Story, random: Random) -> None:
     store.record(run.id, rows)
     columns: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
     if story.state != "running":
-        store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **columns)
+        columns |= {"ended_at_seconds": began + elapsed, "elapsed_seconds": elapsed, "end_reason": story.reason}
+        store.note(run.id, state=story.state, **columns)
     else:
-        store.note(run.id, **columns)
+        store.note(run.id, seen_at_seconds=began + elapsed, **columns)
 
 
 def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> list[Report]:
@@ -152,6 +211,9 @@ def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> 
             pause = epoch * pace * VALIDATION_FRACTION
             clock += pause
             rows.append(Report(step - 0.5, phase="validation", clock_seconds=clock - each * every))
-        loss = 1.2 + 5.5 / (1 + 30 * step / total) + random.gauss(0, 0.03)
-        rows.append(Report(step, clock_seconds=clock, step_seconds=each, loss=loss, total_steps=float(total)))
+        rows.append(
+            Report(
+                step, clock_seconds=clock, step_seconds=each, loss=_loss(step / total, random), total_steps=float(total)
+            )
+        )
     return rows

@@ -35,7 +35,7 @@ HINTS: Mapping[str, str] = {
     "gpus": "In all.",
     "batch": "Samples in a step.",
     "precision": "",
-    "dataset": "Or say the samples below, under Data.",
+    "dataset": "Or give the samples instead.",
     "epochs": "",
 }
 # Asked by the page itself.

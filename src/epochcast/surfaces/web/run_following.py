@@ -80,7 +80,7 @@ class RunFollower:
             if time.monotonic() > end:
                 break
         self.store.note_all(columns)
-        self._end(now_seconds)
+        self._end(now_seconds, steady_seconds)
         self._tell_silence(live, now_seconds)
         for run_id in self._runs.keys() - {run.id for run in live}:
             del self._runs[run_id]
@@ -94,16 +94,29 @@ class RunFollower:
                 self.happened(run, "silent", {"silent_seconds": run.silent_seconds(now_seconds)})
         self._silent = silent
 
-    def _end(self, now_seconds: float) -> None:
-        """Tell of runs that have ended since the pass before."""
+    def _end(self, now_seconds: float, steady_seconds: float) -> None:
+        """Work out a last time and tell of the runs that have ended since the pass before."""
         since = min(self._ends_seen_at_seconds or now_seconds - ENDED_SECONDS, now_seconds)
-        for run in self.store.runs(RunFilter(states=OVER, seen_after_seconds=since - OVERLAP_SECONDS)):
-            if run.key not in self._ended:
-                self._ended[run.key] = now_seconds
-                self.happened(run, "finished", {"state": run.state})
+        over = self.store.runs(RunFilter(states=OVER, seen_after_seconds=since - OVERLAP_SECONDS))
+        ended = [run for run in over if run.key not in self._ended]
+        last_looks = {run.id: self._last_look(run, steady_seconds) for run in ended}
+        self.store.note_all({run_id: columns for run_id, columns in last_looks.items() if columns})
+        for run in ended:
+            self._ended[run.key] = now_seconds
+            self.happened(run, "finished", {"state": run.state})
         self._ends_seen_at_seconds = now_seconds
         kept_since = now_seconds - 2 * ENDED_SECONDS
         self._ended = {key: at for key, at in self._ended.items() if at > kept_since}
+
+    def _last_look(self, run: RunRow, steady_seconds: float) -> dict[str, Any]:
+        """What the last reports of an ended run say: they may have come after it was worked out. How and when it ended
+        is known already.
+        """
+        followed = self._runs.get(run.id)
+        if run.step is None or (followed is not None and followed.step == run.step):
+            return {}
+        columns = self._work_out(run, steady_seconds) or {}
+        return {name: value for name, value in columns.items() if name not in ("state", "ended_at_seconds")}
 
     def _worked_out_at(self, run: RunRow) -> float:
         followed = self._runs.get(run.id)

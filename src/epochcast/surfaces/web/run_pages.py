@@ -77,13 +77,14 @@ async def card_page(card_key: str, request: Request, running: State) -> Response
 def _card(run: RunRow, now_seconds: float) -> dict[str, Any]:
     is_silent, left = run.is_silent(now_seconds), run.remaining_seconds
     fraction = 1.0 if run.state == "ended" else run.fraction or 0.0
+    done = "100 %" if run.state == "ended" else f"{100 * fraction:.1f} %"
     shown_left = None if is_silent or left is None else left
     moment = run.ended_at if run.is_over else (None if is_silent else run.finish_at)
     return {
         "state": f"no report for {show_seconds(run.silent_seconds(now_seconds))}" if is_silent else run.state,
         "state_class": "silent" if is_silent else run.state,
         "done": fraction,
-        "progress": f"stopped at {fraction:.1%}" if run.is_over and run.state != "ended" else f"{fraction:.1%}",
+        "progress": f"stopped at {done}" if run.is_over and run.state != "ended" else done,
         "remaining": None if shown_left is None else f"{show_seconds(shown_left.mid)} left",
         "remaining_interval": (
             "" if shown_left is None else f"{show_seconds(shown_left.low)} … {show_seconds(shown_left.high)}"

@@ -99,8 +99,9 @@ def _first_token(settings: ServerSettings, say: Say) -> None:
 
 
 def _with_demo(settings: ServerSettings, folder: Path) -> ServerSettings:
-    from epochcast.surfaces.web.demo_runs import fill
+    from epochcast.surfaces.web.demo_runs import fill, keep_reporting
 
     database = str(folder / "store.db")
     fill(database)
+    keep_reporting(database)
     return replace(settings, database=database, folder=folder / "uploads")

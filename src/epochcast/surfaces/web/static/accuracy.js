@@ -8,14 +8,19 @@ const NEW_FAMILY = 4, MEANS = { 4: "known device, new family", 8: "unseen device
 // "32.0 / 22.5" is a mean and a median; "–" is none.
 const first = (text) => Number.parseFloat(text.replaceAll(",", ""));
 
+const NARROW = 640;
+
 async function drawErrors() {
+  const is_narrow = window.innerWidth < NARROW;
+  // On a phone the labels stand above their points.
+  const axis = is_narrow ? { labelAlign: "left", labelPadding: -2, labelOffset: -14, labelLimit: 330, ticks: false, zindex: 1 } : { labelLimit: 460 };
   const told = await ask("/api/v1/accuracy");
   const rows = [...told.rows].sort((a, b) => first(a[NEW_FAMILY]) - first(b[NEW_FAMILY]));
   const values = rows.flatMap((row) => Object.entries(MEANS).map(([place, kind]) => ({ group: `${row[2]}, ${row[0]}, ${row[1]}`, steps: row[3], kind, error: first(row[place]) }))).filter((one) => isFinite(one.error));
   await draw(by("errors"), {
-    width: 800, height: { step: 26 }, data: { values },
+    width: 800, height: { step: is_narrow ? 46 : 26 }, data: { values },
     mark: { type: "point", filled: true, size: 90 },
-    encoding: { y: { field: "group", type: "nominal", sort: null, title: null, axis: { labelLimit: Math.min(420, window.innerWidth * 0.42) } }, x: { field: "error", type: "quantitative", title: "mean error, %" },
+    encoding: { y: { field: "group", type: "nominal", sort: null, title: null, axis }, x: { field: "error", type: "quantitative", title: "mean error, %" },
       color: { field: "kind", type: "nominal", title: null }, shape: { field: "kind", type: "nominal", title: null }, tooltip: [{ field: "group" }, { field: "kind" }, { field: "error" }, { field: "steps" }] },
   });
 }

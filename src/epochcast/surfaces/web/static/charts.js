@@ -5,7 +5,7 @@ import { table } from "./table.js";
 
 // As wide as its place: single charts fill it, charts of several parts get as many columns as have room, but one where they ask for one.
 const NARROW = 480, FONT_PIXELS = 13;  // .8125rem, as small print of the page
-const AXES = 70, GAP = 28, LEAST = 210;
+const AXES = 70, GAP = 28, LEAST = 210, TICK = 110;
 function fitted(specification, width) {
   if (!width) { return {}; }
   if (typeof specification.width === "number") { return { width: Math.max(LEAST, width - 4), autosize: { type: "fit-x", contains: "padding" } }; }
@@ -20,20 +20,25 @@ function fitted(specification, width) {
 function themed(specification, width) {
   const ink = colourOf("--ink"), soft = colourOf("--soft"), line = colourOf("--line");
   const font = getComputedStyle(document.body).fontFamily, text = FONT_PIXELS;
-  const axis = { labelFontSize: text, titleFontSize: text, labelFont: font, titleFont: font, titleFontWeight: 600, labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line, labelOverlap: true };
-  const own = specification.config || {};
+  const axis = { labelFontSize: text, titleFontSize: text, labelFont: font, titleFont: font, titleFontWeight: 600, labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line, labelOverlap: true, labelSeparation: 8 };
+  const own = specification.config || {}, sized = fitted(specification, width);
+  const ticks = { tickCount: Math.max(3, Math.floor((sized.concat?.[0].width ?? width) / TICK)) };
   const config = {
-    ...own, font, background: null, view: { ...own.view, stroke: line }, axis: { ...axis, ...own.axis }, text: { color: ink, fontSize: text }, header: { labelFontSize: text, titleFontSize: text, labelColor: ink, titleColor: soft }, rule: { color: soft },
+    ...own, font, background: null, view: { ...own.view, stroke: line }, axis: { ...axis, ...own.axis }, axisXQuantitative: ticks, axisXTemporal: ticks, text: { color: ink, fontSize: text }, header: { labelFontSize: text, titleFontSize: text, labelColor: ink, titleColor: soft }, rule: { color: soft },
     mark: { color: colourOf("--part-2") }, range: { category: [2, 4, 3, 5, 1, 6].map((place) => colourOf(`--part-${place}`)) },
     legend: { columns: width < NARROW ? 1 : undefined, labelFontSize: text, titleFontSize: text, labelColor: ink, titleColor: soft, orient: "bottom", labelLimit: Math.max(160, width - 60) },
     title: { fontSize: text + 1, subtitleFontSize: text, color: ink, subtitleColor: soft, limit: Math.max(LEAST, width - 20) },
   };
   const { title, ...untitled } = specification;  // the heading of the card says it
-  return { ...untitled, ...fitted(specification, width), config };
+  return { ...untitled, ...sized, config };
 }
 
+// Offers by place: the end of the scale that is near the colour of the paper is left out.
+const isDark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
+const scaleOf = (scale) => (scale?.scheme === "viridis" ? { ...scale, scheme: { name: "viridis", extent: isDark() ? [0.4, 1] : [0, 0.8] } } : scale);
+
 export function withoutLegend(specification) {
-  const plain = (layer) => (layer.encoding?.color ? { ...layer, encoding: { ...layer.encoding, color: { ...layer.encoding.color, legend: null } } } : layer);
+  const plain = (layer) => (layer.encoding?.color ? { ...layer, encoding: { ...layer.encoding, color: { ...layer.encoding.color, ...(layer.encoding.color.scale ? { scale: scaleOf(layer.encoding.color.scale) } : {}), legend: null } } } : layer);
   return { ...specification, layer: specification.layer?.map(plain) };
 }
 

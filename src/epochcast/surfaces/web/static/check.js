@@ -1,5 +1,5 @@
 // Is this speed normal: an observed speed or pasted lines against the forecast of the job, and the likeliest causes.
-import { ask, by, element, interval, say, seconds } from "./common.js";
+import { ask, by, element, interval, noted, say, seconds } from "./common.js";
 import { fieldsOf, fill, given, questionOf, remember, slide } from "./form.js";
 import { table } from "./table.js";
 
@@ -36,7 +36,7 @@ function show(told) {
     ["MFU", told.mfu === null ? "–" : `${(100 * told.mfu).toFixed(1)} %`, "–"]]));
   const rows = told.causes.map((cause) => [cause.name, cause.is_measured ? "measured" : `${Math.round(100 * cause.probability)} %`, explained(cause.explained_seconds.mid), cause.evidence, cause.separate_by]);
   by("causes").replaceChildren(rows.length ? table("Causes", ["Cause", "How likely", "Explains", "Why", "How to tell"], rows) : element("p", { class: "hint" }, "Nothing needs an explanation."));
-  by("warnings").replaceChildren(...told.warnings.map((text) => element("li", {}, text)));
+  by("warnings").replaceChildren(...told.warnings.map(noted));
 }
 const explained = (value) => (value < 0 ? `−${seconds(-value)}` : seconds(value));
 

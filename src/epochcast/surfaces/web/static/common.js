@@ -86,6 +86,9 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
+// A note as an item of a list; what stands between backticks is code.
+export function noted(text) { return element("li", {}, ...text.split("`").map((part, place) => (place % 2 ? element("code", {}, part) : part))); }
+
 export const by = (id) => document.getElementById(id);
 export function say(id, text) { by(id).textContent = text; }
 
@@ -113,7 +116,13 @@ export function silentSeconds(run) {
   const passed = (Date.now() - run.heard) / 1000;
   return run.state === "running" && passed > run.silent_after_seconds ? passed : 0;
 }
-export const silence = (passed) => `no report for ${seconds(passed)}`;
+// In the largest unit that it fills: nobody counts the seconds of a silence.
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+export function roughly(value) {
+  const [name, size] = UNITS.find(([, unit]) => value >= unit) ?? UNITS.at(-1);
+  return `${Math.floor(value / size)} ${name}`;
+}
+export const silence = (passed) => `no report for ${roughly(passed)}`;
 
 // Listen to live events; `told` gets every run that changed. The browser connects again by itself, and the page then fetches
 // anew (`again`): what happened meanwhile was sent to nobody. `said` gets the age of the data.
@@ -121,12 +130,12 @@ const AGE_MS = 5000;
 export function listen(path, told, said, again = () => {}) {
   const source = new EventSource(path);
   let away_since = null, was_open = false;
-  const age = () => { if (away_since !== null) { said(`the server is away, trying again; data is ${seconds((Date.now() - away_since) / 1000)} old`); } };
+  const age = () => { if (away_since !== null) { said(`the server is away, trying again; data is ${roughly((Date.now() - away_since) / 1000)} old`); } };
   source.addEventListener("open", () => {
     if (was_open && away_since !== null) { again(); }
     was_open = true;
     away_since = null;
-    said("live");
+    said("updates live");
   });
   source.addEventListener("error", () => { away_since ??= Date.now(); age(); });
   source.addEventListener("run", (event) => told(JSON.parse(event.data)));

@@ -1,5 +1,5 @@
 // Two to six runs on one chart: pace, loss, remaining time or cost, and the same as a table.
-import { api, ask, atMost, by, clock, dollars, doneText, element, heard, interval, listen, pathOf, say, seconds, stateOf } from "./common.js";
+import { api, ask, atMost, by, dollars, doneText, element, heard, interval, listen, pathOf, say, seconds, shortClock, silentSeconds, stateOf } from "./common.js";
 import { draw, redrawn } from "./charts.js";
 import { table } from "./table.js";
 
@@ -48,12 +48,16 @@ async function paint() {
   by("chart").setAttribute("aria-label", `Chart: ${kind.y} of ${runs.map((run) => run.label).join(", ")}`);
 }
 
+function remaining(run) {
+  const left = silentSeconds(run) ? null : run.remaining_seconds;
+  return left ? [seconds(left.mid), element("div", { class: "hint" }, interval(left, seconds))] : "–";
+}
+
 function tabulate() {
   const rows = runs.map((run) => [
     element("a", { href: `/runs/${pathOf(run)}` }, run.label), stateOf(run), doneText(run) || "–", run.device ? `${run.gpus * run.nodes} × ${run.device}` : "–",
     seconds(run.step_seconds), run.against_forecast ? `${run.against_forecast.toFixed(2)} ×` : "–",
-    run.remaining_seconds ? `${seconds(run.remaining_seconds.mid)} (${interval(run.remaining_seconds, seconds)})` : "–",
-    clock(run.finish_at || run.ended_at), dollars(run.dollars_so_far), dollars(run.dollars?.mid),
+    remaining(run), shortClock((silentSeconds(run) ? null : run.finish_at) || run.ended_at), dollars(run.dollars_so_far), dollars(run.dollars?.mid),
   ]);
   by("table").replaceChildren(table("The runs, compared", ["Run", "State", "Progress", "Hardware", "Step", "Against forecast", "Remaining", "Ends", "Cost so far", "Cost in all"], rows));
 }

@@ -1,5 +1,5 @@
 // Two jobs at one place, side by side: what a change does to time, memory and cost.
-import { ask, by, bytes, dollars, element, interval, later, say, seconds } from "./common.js";
+import { ask, by, bytes, dollars, element, interval, later, noted, say, seconds } from "./common.js";
 import { fieldsOf, fill, given, questionOf, slide } from "./form.js";
 import { table } from "./table.js";
 
@@ -32,12 +32,12 @@ const compare = later(300, async () => {
 const factor = (change) => (change ? [`${change.mid.toFixed(2)} ×`, element("div", { class: "hint" }, `${change.low.toFixed(2)} … ${change.high.toFixed(2)}`)] : "–");
 
 function show(told) {
-  say("verdict", told.verdict);
+  say("verdict", `${told.verdict[0].toUpperCase()}${told.verdict.slice(1)}.`);
   const row = (name, key, print) => [name, ...["base", "head"].map((side) => [print(told[side][key]?.mid), element("div", { class: "hint" }, interval(told[side][key], print))]), factor(told.change[key])];
   const rows = [row("Step", "step_seconds", seconds), row("Whole job", "total_seconds", seconds), row("Peak memory", "peak_bytes", bytes), row("Cost", "dollars", dollars)];
   const settings = Object.entries(told.settings).map(([name, [before, after]]) => [name.replaceAll("_", " "), String(before), String(after), "–"]);
   by("figures").replaceChildren(table("Before and after", ["", "Before", "After", "Change"], [...rows, ...settings]));
-  by("warnings").replaceChildren(...told.warnings.map((text) => element("li", {}, text)));
+  by("warnings").replaceChildren(...told.warnings.map(noted));
   const layers = told.layers.slice(0, MOST_LAYERS).map((one) => [one.name, one.status, seconds(one.base_seconds), seconds(one.head_seconds), `${one.seconds_change > 0 ? "+" : "−"}${seconds(Math.abs(one.seconds_change))}`]);
   by("layers").replaceChildren(layers.length ? table("Layers", ["Layer", "", "Before", "After", "Change"], layers) : element("p", { class: "hint" }, "No layer changes."));
 }

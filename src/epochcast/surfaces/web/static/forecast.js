@@ -1,5 +1,5 @@
 // The forecast page: the form is the question, its address is the question written down, answers follow every change.
-import { ask, bytes, by, count, dollars, element, interval, later, read, say, seconds } from "./common.js";
+import { ask, bytes, by, count, dollars, element, interval, later, noted, read, say, seconds } from "./common.js";
 import { draw, redrawn, withoutLegend } from "./charts.js";
 import { fieldsOf, fill, given, questionOf, remember, slide } from "./form.js";
 import { table } from "./table.js";
@@ -155,7 +155,7 @@ function showNotes(told) {
   const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : `${inWords(name)} ${value}`);
   const notes = [...(assumed.length ? [`assumed: ${assumed.join(", ")}`] : []), ...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
   by("notes-card").hidden = notes.length === 0;
-  by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
+  by("notes").replaceChildren(...notes.map(noted));
 }
 
 let evidence_of = null;
@@ -166,7 +166,7 @@ const askEvidence = later(300, async (told) => {
   try {
     const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode, fed: told.fed ?? "" })}`);
     if (evidence_of !== told) { return; }
-    const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => String(cell ?? "–")));
+    const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : row.error < 0 ? "−" : ""}${Math.round(100 * Math.abs(row.error))} %`].map((cell) => String(cell ?? "–")));
     const measured = table("Measured runs", ["Network", "Device", "Precision", "Batch", "Measured by", "Our error, left out"], rows);
     where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [measured] : []));
   } catch (error) {
@@ -209,9 +209,10 @@ function clearMemory(text) { by("memory-step").replaceChildren(); say("memory-st
 async function askMemory(asked, signal) {
   try {
     const told = await ask("/api/v1/forecast", { ...asked, draw: true }, signal);
-    await draw(by("memory-step"), told.chart);
+    const [over_time, at_peak] = told.chart.concat ?? [];
+    await draw(by("memory-step"), at_peak ? { ...told.chart, concat: [{ ...over_time, title: undefined }, { ...at_peak, title: { text: "At the peak, by layer", anchor: "start" } }] } : told.chart);
     if (signal.aborted) { return; }
-    say("memory-step-said", told.peak_op ? `The peak is in ${told.peak_op}.` : "");
+    say("memory-step-said", `Red: the peak and its 90 % interval. Dashed: what the GPU has.${told.peak_op ? ` The peak is in ${told.peak_op}.` : ""}`);
     dim("memory", is_reading);
   } catch (error) { if (error.name !== "AbortError") { clearMemory(error.message); } }
 }
@@ -221,10 +222,16 @@ async function askNeighbours(asked, signal) {
   try {
     const { neighbours } = await ask("/api/v1/forecast", { ...asked, neighbours: true }, signal);
     if (signal.aborted) { return; }
-    const head = ["public run", "device", "GPUs", "batch", "precision", "measured", "forecast", "source"].map((name) => element("th", { scope: "col" }, name));
-    const rows = neighbours.map((run) => [run.model, run.device, run.gpus, run.batch_per_gpu, run.precision, seconds(run.measured_seconds), seconds(run.forecast_seconds.mid), run.source].map((cell) => element("td", {}, String(cell))));
-    where.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+    const rows = neighbours.map((run) => [run.model, run.device, String(run.gpus), String(run.batch_per_gpu), run.precision, seconds(run.measured_seconds), seconds(run.forecast_seconds.mid), source(run.source)]);
+    const listed = table("Public runs", ["Network", "Device", "GPUs", "Batch", "Precision", "Measured", "Forecast", "Source"], rows);
+    where.replaceChildren(...(rows.length ? [element("p", {}, "Steps that others published, and our forecast of each:"), listed] : []));
   } catch (error) { if (error.name !== "AbortError") { where.replaceChildren(); } }
+}
+
+// A source is an address without its scheme, or words.
+const ADDRESS = /^(?:https?:\/\/)?([\w-]+\.)+[a-z]{2,}\/\S*$/;
+function source(text) {
+  return ADDRESS.test(text) ? [element("a", { href: text.startsWith("http") ? text : `https://${text}`, rel: "noreferrer" }, text.split("/").slice(0, 3).join("/"))] : text;
 }
 
 function clearScaling(text) { by("scaling").replaceChildren(); say("scaling-said", text); dim("scaling", is_reading); }

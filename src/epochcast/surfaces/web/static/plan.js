@@ -1,5 +1,5 @@
 // What to rent: the map of offers and the best of them, with the age of each price.
-import { ask, by, count, dollars, element, interval, later, say, seconds } from "./common.js";
+import { ask, by, count, dollars, element, interval, later, noted, say, seconds } from "./common.js";
 import { draw, redrawn, withoutLegend } from "./charts.js";
 import { address, fieldsOf, fill, given, questionOf, remember, slide } from "./form.js";
 import { table } from "./table.js";
@@ -37,12 +37,12 @@ async function show(asked) {
   say("sentence", last.sentence);
   const reasons = Object.entries(last.reasons).map(([reason, number]) => `${count(number)} ${reason.startsWith("does") ? "do" + reason.slice(4) : reason}`);
   say("counts", [`${count(last.considered)} offers`, ...reasons].join(" · "));
-  const notes = last.warnings.map((text) => element("li", {}, text)), many = notes.slice(MOST_NOTES);
+  const notes = last.warnings.map(noted), many = notes.slice(MOST_NOTES);
   by("warnings").replaceChildren(...notes.slice(0, MOST_NOTES));
   by("more-warnings").hidden = many.length === 0;
   say("more-count", `${many.length} more notes`);
   by("more-list").replaceChildren(...many);
-  by("offers").replaceChildren(table("Best offers", ["Hardware", "Time", "Cost", "Price", "Memory", "Price of", "Cloud", "Region", "Offer", ""], last.frontier.map((offer) => row(offer, asked))));
+  by("offers").replaceChildren(table("Best offers", ["Hardware", "Time", "Cost", "Price", "Memory", "Price date", "Cloud", "Region", "Offer", ""], last.frontier.map((offer) => row(offer, asked))));
   if (last.chart) { await draw(by("map"), withoutLegend(last.chart)); } else { by("map").replaceChildren(); }
 }
 

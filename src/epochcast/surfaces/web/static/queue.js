@@ -1,5 +1,5 @@
 // A queue: the plan as it would go on now, job by job, with links to the runs of its jobs.
-import { ask, by, dollars, element, pathOf, say, seconds, shortClock, stateOf } from "./common.js";
+import { ask, by, dollars, element, noted, pathOf, roughly, say, seconds, shortClock, stateOf } from "./common.js";
 import { colourOf, draw, redrawn } from "./charts.js";
 import { table } from "./table.js";
 
@@ -11,7 +11,15 @@ function row(line) {
   const run = runs.get(`${last.name}/${line.job}`);
   const job = run ? element("a", { href: `/runs/${pathOf(run)}` }, line.job) : line.job;
   const state = run && line.state === "running" ? stateOf(run) : element("span", { class: `state-${line.state}` }, line.state);
-  return [[job], [state], waits(line), `${line.node_type}, ${line.gpus} GPU${line.gpus > 1 ? "s" : ""}`, shortClock(line.start_at), shortClock(line.end_at), shortClock(line.end_at_high), shortClock(line.deadline_at), late];
+  return [[job], [state, ...pauses(line)], waits(line), `${line.node_type}, ${line.gpus} GPU${line.gpus > 1 ? "s" : ""}`, shortClock(line.start_at), shortClock(line.end_at), shortClock(line.end_at_high), shortClock(line.deadline_at), late];
+}
+
+// A running job that the plan stops, and when it goes on.
+function pauses(line) {
+  const begins = line.stays.map((stay) => Date.parse(stay.start_at)), ends = line.stays.map((stay) => Date.parse(stay.end_at));
+  const place = begins.findIndex((begin, at) => begin > (at ? ends[at - 1] : Date.parse(last.at)) + CHANGED_MS);
+  if (line.state !== "running" || place < 0) { return []; }
+  return [element("div", { class: "hint" }, `stops${place ? ` ${shortClock(line.stays[place - 1].end_at)}` : " now"}, goes on ${shortClock(line.stays[place].start_at)}`)];
 }
 
 // Times inside the reason are of the machine's clock; the page shows them as it shows all others.
@@ -32,6 +40,7 @@ async function show(is_asked = false) {
   by("fault").hidden = true;
   const machines = last.machines.map((one) => `${one.count} × ${one.node_type}`).join(", ");
   say("said", last.timetable.length ? `${last.timetable.length} jobs · ${machines || "no machine"} now · ${dollars(last.dollars)} to the end` : "Every job of this queue is over.");
+  by("notes").replaceChildren(...last.warnings.map(noted));
   if (is_asked) { say("changes", before ? changes(before, last) : ""); }
   const headings = ["Job", "State", "Waits for", "Machine", "Starts", "Ends", "Ends by (90 %)", "Deadline", "Late?"];
   by("jobs").replaceChildren(...(last.timetable.length ? [table("Jobs", headings, last.timetable.map(row))] : []));
@@ -69,7 +78,7 @@ async function paint() {
   });
 }
 
-function age() { if (last) { say("age", `planned ${seconds(Math.max(1, (Date.now() - last.seen) / 1000))} ago`); } }
+function age() { if (last) { say("age", `planned ${roughly((Date.now() - last.seen) / 1000)} ago`); } }
 
 by("which").addEventListener("change", () => show());
 by("again").addEventListener("click", () => show(true));

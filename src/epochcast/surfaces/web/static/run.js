@@ -1,5 +1,5 @@
 // One run: how it is going, when it ends, what it costs, how that compares with its forecast, and what happened to it.
-import { OVER, ask, atMost, bytes, by, clock, clocks, count, dollars, doneText, element, heard, interval, listen, say, seconds, send, silence, silentSeconds, stateOf, tagsOf } from "./common.js";
+import { OVER, ask, atMost, bytes, by, clock, clocks, count, dollars, doneText, element, heard, interval, listen, roughly, say, seconds, send, silence, silentSeconds, stateOf, tagsOf } from "./common.js";
 import { colourOf, draw, redrawn } from "./charts.js";
 import { table } from "./table.js";
 
@@ -9,7 +9,7 @@ let last = null;
 function show(run) {
   last = run;
   say("name", run.label);
-  by("state").replaceChildren(stateOf(run), ...(run.end_reason ? [` ${run.end_reason}`] : []));
+  showState(run);
   by("tags").replaceChildren(...tagsOf(run));
   showRemaining(run);
   showCost(run);
@@ -22,9 +22,17 @@ function show(run) {
   showManage(run);
 }
 
+// The large number says the same of a run that is over or silent: only the reason is left to say.
+function showState(run) {
+  const is_said = OVER.includes(run.state) || silentSeconds(run) > 0;
+  by("state").replaceChildren(...(is_said ? [] : [stateOf(run)]), ...(run.end_reason ? [element("span", { class: `state-${run.state}` }, run.end_reason)] : []));
+  by("state-line").hidden = !by("state-line").textContent.trim();
+}
+
 // Of a silent run nobody knows how much is left.
 function showRemaining(run) {
   const left = run.remaining_seconds, over = OVER.includes(run.state), passed = silentSeconds(run);
+  say("remaining-name", over ? "Outcome" : "Remaining");
   say("remaining", over ? run.state : passed ? silence(passed) : seconds(left?.mid));
   by("remaining").classList.toggle("state-silent", passed > 0);
   say("remaining-interval", over ? (run.elapsed_seconds ? `after ${seconds(run.elapsed_seconds)}` : "") : passed ? (left ? `${seconds(left.mid)} left at the last report` : "") : interval(left, seconds));
@@ -33,7 +41,7 @@ function showRemaining(run) {
   const at = (part) => new Date(Date.parse(run.finish_at) + 1000 * (left[part] - left.mid)).toISOString();
   say("ends-interval", over || passed || !left || !run.finish_at ? "" : clocks(at("low"), at("high")));
   say("ends-more", run.started_at ? `began ${clock(run.started_at)}` : "");
-  say("age", over ? "" : `last report ${seconds(Math.max(0, (Date.now() - run.heard) / 1000))} ago`);
+  say("age", over || passed ? "" : `last report ${roughly((Date.now() - run.heard) / 1000)} ago`);
 }
 
 function showCost(run) {
@@ -69,12 +77,14 @@ function showFacts(run) {
   by("links").replaceChildren(...links.flatMap((link, place) => (place ? [" · ", link] : [link])));
 }
 
+const VERDICTS = { normal: "Normal, the forecast's 90 % interval holds it", slower: "Slower than forecast", faster: "Faster than forecast", suspicious: "Hard to believe, check how steps are counted" };
+
 // Whether its speed is normal, where it changed, and why.
 function showSpeed(run) {
   const drift = run.progress?.drift, verdict = run.speed_verdict, against = run.against_forecast;
   const reasons = run.progress?.reasons ?? [];
   by("speed").hidden = !drift && !verdict && !reasons.length;
-  say("verdict", verdict ? `Speed: ${verdict}${against ? `; a step takes ${against.toFixed(2)} × its forecast` : ""}.` : "");
+  say("verdict", verdict ? `${VERDICTS[verdict] ?? verdict}${against ? `: a step takes ${against.toFixed(2)} × its forecast` : ""}.` : "");
   by("verdict").className = verdict && verdict !== "normal" ? "verdict-no" : "";
   by("drift").hidden = !drift;
   if (drift) { say("drift", `The pace changed${drift.ratio ? ` by a factor of ${drift.ratio.toFixed(2)}` : ""}${drift.since_step ? ` at step ${Math.round(drift.since_step).toLocaleString("en")}` : ""}.`); }
@@ -86,15 +96,17 @@ function showAgainst(run) {
   if (!expected) { where.replaceChildren(element("p", { class: "hint" }, `No forecast is kept with this run. Send its job with PUT ${path} to compare.`)); return; }
   const total = left && run.elapsed_seconds ? run.elapsed_seconds + left.mid : run.elapsed_seconds;
   const rows = [
-    ["seconds per step", seconds(expected.step_seconds.mid), interval(expected.step_seconds, seconds), seconds(run.progress?.step_seconds), seconds(run.step_seconds)],
-    ["whole run", seconds(expected.total_seconds?.mid), interval(expected.total_seconds, seconds), seconds(total), seconds(run.elapsed_seconds)],
-    ["cost", dollars(expected.dollars?.mid), interval(expected.dollars, dollars), dollars(run.dollars?.mid), dollars(run.dollars_so_far)],
-    ["memory", bytes(expected.peak_bytes?.mid), interval(expected.peak_bytes, bytes), "–", "–"]];
-  where.replaceChildren(table("Forecast and what happened", ["", "Forecast", "90 % interval", "Expected now", "So far"], rows));
+    ["Seconds per step", seconds(expected.step_seconds.mid), interval(expected.step_seconds, seconds), seconds(run.progress?.step_seconds), seconds(run.step_seconds)],
+    ["Whole run", seconds(expected.total_seconds?.mid), interval(expected.total_seconds, seconds), seconds(total), seconds(run.elapsed_seconds)],
+    ["Cost", dollars(expected.dollars?.mid), interval(expected.dollars, dollars), dollars(run.dollars?.mid), dollars(run.dollars_so_far)],
+    ["Memory", bytes(expected.peak_bytes?.mid), interval(expected.peak_bytes, bytes), "–", "–"]];
+  const over = OVER.includes(run.state), headings = ["", "Forecast", "90 % interval", "Expected now", "So far"];
+  const shown = (row) => (over ? row.filter((_, place) => headings[place] !== "Expected now") : row);  // nothing more is expected of it
+  where.replaceChildren(table("Forecast and what happened", shown(headings), rows.map(shown)));
 }
 
 function showAttempts(run) {
-  by("attempts-card").hidden = run.attempts.length < 2 && !run.end_reason;
+  by("attempts-card").hidden = run.attempts.length < 2;
   const at = (value) => (value ? clock(new Date(1000 * value).toISOString()) : "–");
   const rows = run.attempts.map((one, place) => [String(place + 1), one.state, one.host ?? "–", one.engine ?? "–", at(one.started_at_seconds ?? (one.attempt > 1e9 ? one.attempt : null)), at(one.ended_at_seconds), one.exit_code ?? "–"]);
   by("attempts").replaceChildren(table("Attempts", ["Attempt", "State", "Host", "Engine", "Began", "Ended", "Exit code"], rows));
@@ -187,6 +199,6 @@ by("steps-unit").addEventListener("change", drawSteps);
 refetch().then(() => {
   redrawSteps();
   listen(`/api/v1/events?run=${encodeURIComponent(last.key)}`, all, (text) => say("stream", text), all);
-  setInterval(() => { showRemaining(last); by("state").replaceChildren(stateOf(last), ...(last.end_reason ? [` ${last.end_reason}`] : [])); }, SILENCE_MS);
+  setInterval(() => { showRemaining(last); showState(last); }, SILENCE_MS);
 }).catch((error) => { by("fault").hidden = false; say("fault", error.message); });
 redrawn(() => { drawFan(); drawSteps(); drawLoss(); });

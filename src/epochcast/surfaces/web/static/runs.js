@@ -1,6 +1,6 @@
 // All runs: filters, order and page are the address; news arrives as events and changes nothing of the order.
-import { OVER, api, ask, atMost, by, dollars, doneText, element, heard, interval, later, listen, pathOf, say, seconds, send, shortClock, silentSeconds, stateOf, tagsOf } from "./common.js";
-import { sortable } from "./table.js";
+import { OVER, api, ask, atMost, by, dollars, doneText, element, heard, interval, later, listen, pathOf, roughly, say, seconds, send, shortClock, silentSeconds, stateOf, tagsOf } from "./common.js";
+import { onCard, sortable } from "./table.js";
 
 const PAGE = 50, SILENCE_MS = 30_000, NEW_MS = 1500, RESORT_MS = 10_000, LEAST_COMPARED = 2, MOST_COMPARED = 6;
 const body = by("runs").querySelector("tbody"), head = by("runs").querySelector("thead tr");
@@ -14,13 +14,13 @@ const COLUMNS = [
   { key: "progress", name: "Progress", order: "progress", cells: progress },
   { key: "remaining", name: "Remaining", order: "remaining", cells: remaining },
   { key: "finish", name: "Ends", order: "finish", cells: (run) => [shortClock((silentSeconds(run) ? null : run.finish_at) || run.ended_at)] },
-  { key: "pace", name: "Pace against forecast", order: "pace", cells: pace },
+  { key: "pace", name: "Against forecast", order: "pace", cells: pace },
   { key: "cost", name: "Cost so far", order: "cost", cells: cost },
   { key: "device", name: "Device", order: "device", is_extra: true, cells: (run) => [run.device ? `${run.gpus * run.nodes} × ${run.device}` : "–"] },
   { key: "host", name: "Host", order: "host", is_extra: true, cells: (run) => [run.host ?? "–"] },
   { key: "project", name: "Project", order: "project", is_extra: true, cells: (run) => [run.project ?? "–"] },
   { key: "started", name: "Began", order: "started", is_extra: true, cells: (run) => [shortClock(run.started_at)] },
-  { key: "seen", name: "Last report", order: "seen", is_extra: true, cells: (run) => [`${seconds((Date.now() - run.heard) / 1000)} ago`] },
+  { key: "seen", name: "Last report", order: "seen", is_extra: true, cells: (run) => [`${roughly((Date.now() - run.heard) / 1000)} ago`] },
 ];
 let columns = JSON.parse(localStorage.getItem("epochcast-columns") || "null") ?? COLUMNS.filter((one) => !one.is_extra).map((one) => one.key);
 
@@ -58,10 +58,10 @@ function chooser(run) {
 
 function cells(run) {
   const shown = COLUMNS.filter((one) => columns.includes(one.key));
-  return [["Run", named(run)], ...shown.map((one) => [one.name, one.cells(run)])].map(([label, content]) => {
+  return [["Run", named(run)], ...shown.map((one) => [one.name, one.cells(run)])].map(([label, content], place) => {
     const cell = element("td", {}, ...content);
     cell.dataset.label = label;
-    return cell;
+    return onCard(cell, place === 0);
   });
 }
 
@@ -69,7 +69,7 @@ function cells(run) {
 function write({ run, row }) {
   const made = cells(run);
   if (row.children.length !== made.length + 1) { row.replaceChildren(element("td", { class: "choose" }, chooser(run)), ...made); return; }
-  made.forEach((cell, place) => { const old = row.children[place + 1]; if (old.innerHTML !== cell.innerHTML) { old.replaceWith(cell); } });
+  made.forEach((cell, place) => { const old = row.children[place + 1]; if (old.outerHTML !== cell.outerHTML) { old.replaceWith(cell); } });
 }
 
 // ---- the page that is asked for ----

@@ -1,8 +1,8 @@
 // Who may use the server: tokens are made, revoked, and show when they were last used.
-import { ask, by, element, say, seconds, send } from "./common.js";
+import { ask, by, element, roughly, say, send } from "./common.js";
 import { table } from "./table.js";
 
-const ago = (at) => (at ? `${seconds(Math.max(1, Date.now() / 1000 - at))} ago` : "never");
+const ago = (at) => (at ? `${roughly(Date.now() / 1000 - at)} ago` : "never");
 
 function failed(error) { by("fault").hidden = false; say("fault", error.message); }
 
