@@ -2,7 +2,8 @@
 
 - In README.md and the pages of docs/, a fenced block of the language `console` holds commands after `$ ` and what they
   print, perhaps only the first lines (`| head -12`). They run in a folder whose `epochcast.toml` is the page's first
-  TOML block that has a `[[job]]`, and its `queue.toml` the first that has `[[node_types]]`.
+  TOML block that has a `[[job]]`, and its `queue.toml` the first that has `[[node_types]]`. Tutorials are played by
+  test_tutorials.py.
 - docs/reference/cli*.md list every option of every command, models-*.md every model.
 """
 
@@ -30,7 +31,7 @@ BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL
 PAGES = [
     page
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if BLOCK.search(page.read_text(encoding="utf-8"))
+    if BLOCK.search(page.read_text(encoding="utf-8")) and page.parent.name != "tutorials"
 ]
 JOB_FILE, QUEUE_FILE = (
     re.compile(rf"^```toml\n((?:(?!```).*\n)*?\[\[{table}\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
@@ -196,7 +197,7 @@ def _job_options(shared: Sequence[Row]) -> Iterator[str]:
     yield "# Options of a job"
     yield ""
     yield "Commands about a job share these options, as far as they apply: `forecast`, `advise`, `scaling`, `plan`,"
-    yield "`afford`, `diff`, `check`, `oom`, `inspect`, `share` and `jobs init`; the help of a command lists those it takes."
+    yield "`afford`, `diff`, `check`, `oom`, `inspect`, `share` and `jobs init`; its help lists those it takes."
     yield "The same names are keys of a [job file](../how-to/jobs.md) and [keywords in Python](python.md), with `_` for"
     yield "`-`."
     yield ""
