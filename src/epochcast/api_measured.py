@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochcast.api_options import Config, job_and_where, session_for, takes, with_read_notes
+from epochcast.api_options import Config, job_and_where, session_for, setting_paths, takes, with_read_notes
 from epochcast.errors import BadInput
 from epochcast.predict.cost.cost_model import CostModel
 from epochcast.predict.forecast.job import Job
@@ -42,8 +42,8 @@ def check(
     """Whether a speed is normal for a job, and the likeliest causes where it is not.
 
     `observed` is a speed ("39s/it", "2.1k tokens/s"), seconds per step, the path of a log or of a trace of
-    torch.profiler, or pasted lines of a log. `pid` is a running process, whose log and GPU are read. `options` are
-    those of `Job` and `Where`.
+    torch.profiler, or pasted lines of a log. `pid` is a running process, whose command line, log and GPU are read.
+    `options` are those of `Job` and `Where`.
 
     >>> import epochcast as ec
     >>> answer = ec.check("resnet50", observed="100img/s", device="V100", batch=64)
@@ -53,10 +53,19 @@ def check(
     from epochcast.observe.check.speed_check import check_speed
 
     observation = _observation(observed, pid)
+    if pid is not None and config is not None and not isinstance(model, Job):
+        config = _with_command(pid, config, is_alone=model is None and not config)
     job, where, notes = job_and_where(check, model, options, placement, config)
     session = session_for(session, cost_model, profile)
     answer = check_speed(job, placement or placement_of(where, job, session), observation, session)
     return replace(answer, forecast=with_read_notes(answer.forecast, notes))
+
+
+def _with_command(pid: int, config: str | Path | Sequence[str | Path], is_alone: bool) -> Sequence[str | Path]:
+    """The command line of a process before the files of settings."""
+    from epochcast.observe.check.observed_process import command_settings
+
+    return (*command_settings(pid, is_alone), *setting_paths(config))
 
 
 def _observation(observed: "Observed | None", pid: int | None) -> "Observation":

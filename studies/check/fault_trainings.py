@@ -12,6 +12,7 @@ what else the machine computes.
     accumulation    the step holds four passes, and the job is described with one
     accumulation bar    one of four passes is reported as a step, and the job is described with four
     pauses          the process is stopped (SIGSTOP) for seconds at a time; recorded by `ec.track`, all by the clock
+    compilation     compiled by torch.compile, and described as eager; and the other way round
     slow rank       two processes exchange gradients, and one of them has more to do
 """
 
@@ -43,6 +44,7 @@ NETWORKS = (
     ("mobilenet_v2", 2, (3, 64, 64)),
 )
 RANKED = ("mnist_cnn", 16, None)
+COMPILED = ("mnist_cnn", 16, None)
 STEPS, WARM_UP, PASSES = 30, 3, 4
 SLOW_LOADER, SLOW_RANK = 1.5, 1.2
 """Seconds that the loader sleeps, and that the slow rank computes longer, in reference steps."""
@@ -76,7 +78,16 @@ def main() -> int:
 def _rows() -> Iterator[FaultTraining]:
     for network in NETWORKS:
         yield from _trained(*network)
+    yield from _compiled(*COMPILED)
     yield from _ranked(*RANKED)
+
+
+def _compiled(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[FaultTraining]:
+    """The reference is a step of the job as it is described, the log that of the other."""
+    eager, compiled = _step(name, batch, shape), _step(name, batch, shape, is_compiled=True)
+    print(f"{name}: compilation", flush=True)
+    yield FaultTraining(name, batch, shape, "compilation", *_in_turn(eager, compiled), {})
+    yield FaultTraining(name, batch, shape, "compilation", *_in_turn(compiled, eager), {"compile": "inductor"})
 
 
 def _trained(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[FaultTraining]:
@@ -98,8 +109,10 @@ def _trained(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[F
     yield row("pauses", _paused(step))
 
 
-def _step(name: str, batch: int, shape: tuple[int, ...] | None) -> TorchStep:
+def _step(name: str, batch: int, shape: tuple[int, ...] | None, is_compiled: bool = False) -> TorchStep:
     step = TorchStep(find_network(name, shape), Recipe(batch=batch, optimizer="sgd"), "cpu")
+    if is_compiled:
+        step.module = torch.compile(step.module)
     for _ in range(WARM_UP):
         step()
     return step

@@ -20,6 +20,8 @@ USERS, LOGS, TRAINED = "users", "logs", "trainings"
 NOTHING, PAUSES = "none", "pauses"
 _VERDICTS = {NOTHING: NORMAL, PAUSES: NORMAL, "accumulation bar": FASTER}
 _CAUSES = {"accumulation bar": "accumulation"}
+_CHANGES = 1.1
+"""Compiling makes steps faster or slower by more than this, or it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ def _trained(row: FaultTraining) -> WrittenCase:
     job = {"model": row.model, "device": "cpu", "batch": row.batch, "optimizer": "sgd", **shape, **row.options}
     passes = PASSES if row.fault == "accumulation bar" else 1
     job["step_seconds"] = f"{passes * row.reference_seconds * 1e3:.4f}ms@{passes * row.batch}"
-    verdict = _VERDICTS.get(row.fault, FASTER if row.fault == "compilation" and not row.options else SLOWER)
     observation = observed_text(row.log, row.fault)
+    ratio = observation.seconds.mid / row.reference_seconds
+    compiled = NORMAL if 1 / _CHANGES < ratio < _CHANGES else SLOWER if ratio > 1 else FASTER
+    verdict = compiled if row.fault == "compilation" else _VERDICTS.get(row.fault, SLOWER)
     name = f"{row.model}, {row.fault}"
     return WrittenCase(name, TRAINED, _CAUSES.get(row.fault, row.fault), verdict, job, observation)

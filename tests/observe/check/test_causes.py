@@ -18,9 +18,15 @@ TEXTS: dict[str, Any] = {"model": "gpt2", "batch": 8, "precision": "amp_bf16"}
 
 
 def checked(
-    options: dict[str, Any], seconds: float, signs: RunSigns | None = None, unit: str = "step", **where: Any
+    options: dict[str, Any],
+    seconds: float,
+    signs: RunSigns | None = None,
+    unit: str = "step",
+    scatter: float = 1.005,
+    **where: Any,
 ) -> SpeedCheck:
-    observation = Observation("seen", Interval.around(seconds, 1.005), unit, "log", signs=signs or RunSigns(steps=5e3))
+    seen = Interval.around(seconds, scatter)
+    observation = Observation("seen", seen, unit, "log", signs=signs or RunSigns(steps=5e3))
     place = ec.place(**{"device": "A100", **where})
     return check_speed(ec.Job(**options), place, observation, SESSION)
 
@@ -124,6 +130,20 @@ def test_first_iterations_are_suspected_of_a_few_steps_only() -> None:
     slow = 10 * forecast_seconds(IMAGES)
     assert checked(IMAGES, slow, RunSigns(steps=3)).causes[0].name == "first iterations"
     assert "first iterations" not in names(checked(IMAGES, slow, RunSigns(steps=3000)))
+
+
+def test_steps_that_are_steady_are_no_first_iterations() -> None:
+    slow, signs = 3 * forecast_seconds(IMAGES), RunSigns(steps=8, first_factor=1.1)
+    assert "first iterations" not in names(checked(IMAGES, slow, signs, scatter=1.05))
+    assert "first iterations" in names(checked(IMAGES, slow, signs, scatter=1.5))
+
+
+# by hand: of 100 ms nothing ran in 60, so the step is the forecast divided by 0.4
+def test_time_outside_of_operators_is_data_loading() -> None:
+    answer = checked(IMAGES, 2.5 * forecast_seconds(IMAGES), RunSigns(steps=100, idle_fraction=0.6))
+    cause = answer.causes[0]
+    assert (cause.name, cause.is_measured) == ("data loading", True)
+    assert cause.step_seconds.mid == pytest.approx(2.5 * answer.forecast.step_seconds.mid)
 
 
 def test_padding_to_the_longest_text_is_named() -> None:

@@ -54,6 +54,24 @@ def test_the_parts_of_a_step_by_hand(tmp_path: Path) -> None:
     assert signs.single_fraction == pytest.approx(0.8)
 
 
+# by hand: data are fetched for the first 20 of 100 ms, and nothing runs there; from 75 to 100 nothing does either
+def test_long_gaps_are_idle(tmp_path: Path) -> None:
+    path = written(tmp_path / "trace.json", trace_of([each for n in range(3) for each in step(n)]))
+    assert observed_trace(path).signs.idle_fraction == pytest.approx(0.45)
+
+
+def test_a_long_first_step_shows(tmp_path: Path) -> None:
+    events = [event(f"ProfilerStep#{n}", "user_annotation", 1000 * n, 300 if n == 0 else 100) for n in range(4)]
+    events += [event("aten::mm", "cpu_op", 1000 * n, 50) for n in range(4)]
+    assert observed_trace(written(tmp_path / "trace.json", trace_of(events))).signs.first_factor == pytest.approx(3)
+
+
+def test_steps_without_operators_are_refused(tmp_path: Path) -> None:
+    events = [event("ProfilerStep#7", "user_annotation", 0, 0.03)]
+    with pytest.raises(BadInput, match=r"no operators in its steps.*repeat=1"):
+        observed_trace(written(tmp_path / "trace.json", trace_of(events)))
+
+
 def test_a_packed_trace_is_read_alike(tmp_path: Path) -> None:
     document = trace_of(step(1))
     packed = tmp_path / "trace.json.gz"

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+import epochcast as ec
 from epochcast.errors import BadInput
 from epochcast.observe.check.nvml_readings import read_gpu
-from epochcast.observe.check.observed_process import RunningProcess
+from epochcast.observe.check.observed_process import RunningProcess, command_settings
 from epochcast.observe.check.observed_rate import read_rate
 
 LOG = "".join(f"Epoch: [0][{n}/40]\tTime 0.500 (0.500)\tLoss 0.4 (0.4)\n" for n in range(40))
@@ -49,6 +50,29 @@ def test_a_process_without_a_log_needs_its_speed(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"process 7 \(python train.py\) writes no log that can be read"):
         running.observation()
     assert running.observation(read_rate("2it/s")).seconds.mid == 0.5
+
+
+@linux
+def test_the_command_line_of_a_trainer_says_the_job(tmp_path: Path) -> None:
+    script = tmp_path / "run_clm.py"
+    script.write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+    options = ["--model_name_or_path", "gpt2", "--per_device_train_batch_size", "4", "--bf16", "--output_dir", "out"]
+    with subprocess.Popen([sys.executable, str(script), *options]) as process:
+        try:
+            answer = ec.check(observed="1it/s", pid=process.pid, device="RTX 3090")
+            forecast = answer.forecast
+            assert (forecast.model, forecast.batch_per_gpu, forecast.precision) == ("gpt2", 4, "amp_bf16")
+            assert any(f"read from process {process.pid}" in note for note in forecast.warnings)
+            assert ec.check("gpt2", "1it/s", pid=process.pid, device="RTX 3090", batch=2).forecast.batch_per_gpu == 2
+        finally:
+            process.kill()
+
+
+def test_a_command_line_without_a_job_needs_the_model(tmp_path: Path) -> None:
+    folder = process_of(tmp_path, 7)
+    assert command_settings(7, is_alone=False, proc=folder) == ()
+    with pytest.raises(BadInput, match="the command line of process 7 does not say what it trains: give MODEL"):
+        command_settings(7, is_alone=True, proc=folder)
 
 
 @linux

@@ -30,3 +30,10 @@ def backward_of(tried: float, free: float, allocated: float) -> str:
     return TRACEBACK + torch_message(
         f"{tried:.2f} GiB", "23.65 GiB", f"{free:.2f} GiB", own, f"{allocated:.2f} GiB", "300.00 MiB"
     )
+
+
+TORCH_OLD = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 6.62 GiB already "
+    "allocated; 19.69 MiB free; 6.79 GiB reserved in total by PyTorch)"
+)
+"""As PyTorch 1 wrote it."""

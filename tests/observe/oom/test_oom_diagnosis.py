@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.observe.oom.messages import TORCH_LOOSE, TORCH_SHARED, backward_of
+from tests.observe.oom.messages import TORCH_LOOSE, TORCH_OLD, TORCH_SHARED, backward_of
 
 import epochcast as ec
 from epochcast.errors import BadInput
+from epochcast.hardware.catalogue import find_device
 from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
 
 GIB = 1 << 30
@@ -68,6 +69,13 @@ def test_a_tensor_is_recognised_by_its_size() -> None:
     # by hand: scores of gpt2 at batch 8: 8 · 1024 tokens · 50257 words · 4 bytes = 785.3 · 2 MiB: 786 are 1.54 GiB
     answer = of_job(backward_of(1.54, 1.1, 21.7), batch=8)
     assert answer.culprit == "logits" and answer.asked_for is not None
+
+
+def test_a_larger_card_has_more_memory_than_the_one_that_was_full() -> None:
+    answer = ec.oom(TORCH_OLD, "resnet50", device="GTX 1080", batch=64, session=SESSION)
+    assert answer.forecast is not None and answer.forecast.fits
+    larger = [find_device(remedy.device) for remedy in answer.remedies if remedy.change == "device"]
+    assert larger and all(device.memory_bytes > find_device("GTX 1080").memory_bytes for device in larger)
 
 
 def test_a_message_of_another_card_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import epochcast as ec
 from epochcast.interval import Interval
-from epochcast.predict.forecast.remedies import EFFORTS, MORE_HARDWARE, OTHER_JOB, SAME_JOB, Remedy, _is_enough
+from epochcast.predict.forecast.remedies import EFFORTS, MORE_HARDWARE, OTHER_JOB, SAME_JOB, Remedy, _is_enough, _passes
 from epochcast.predict.memory.verdict import FITS
 
 
@@ -38,7 +38,12 @@ def test_the_cheapest_comes_first_and_other_jobs_last() -> None:
 def test_accumulation_keeps_the_samples_of_a_step() -> None:
     found = ec.forecast("resnet50", device="T4", batch=512).remedies()
     split = next(remedy for remedy in found if remedy.change == "accumulate")
-    assert int(split.options["batch"]) * int(split.options["accumulate"]) >= 512
+    assert int(split.options["batch"]) * int(split.options["accumulate"]) == 512
+
+
+# by hand: 32 samples, at most 11 a pass: 3 passes leave a rest, 4 of 8 do not; 31 is prime, so 3 of 11 or fewer
+def test_passes_divide_the_samples_where_few_do() -> None:
+    assert [_passes(32, 11), _passes(512, 171), _passes(31, 11), _passes(30, 30)] == [4, 4, 3, 1]
 
 
 def test_the_gpus_given_may_share_the_state() -> None:

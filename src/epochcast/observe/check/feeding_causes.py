@@ -15,6 +15,8 @@ WORKERS = (0, 1, 2, 4, 8)
 SLOW_STORAGE, SYNCHRONISED, FIRST = (1.2, 10.0), (1.05, 2.0), (1.2, 30.0)
 # Shares of a step from which a sign counts.
 DATA_SHOWS, SYNC_SHOWS, IDLE_SHOWS = 0.1, 0.1, 0.3
+STEADY = 1.5
+"""Timed one by one, steps whose interval is narrower than this factor do not get faster any more."""
 FIRST_STEPS = 20
 """Fewer steps are mostly compilation, autotuning and caches."""
 LOADER_TEST = "repeat one batch: next(iter(loader)) once, then train on it; the step without loading is what is left"
@@ -29,9 +31,12 @@ def loader_causes(question: SpeedQuestion) -> Iterator[Suspect]:
     if waiting is not None:
         if waiting > DATA_SHOWS:
             evidence = f"waiting for data takes {waiting:.0%} of the step"
-            yield Suspect(
-                "data loading", question.times(1 / max(1 - waiting, 0.01)), COMMON, evidence, LOADER_TEST, True
-            )
+            yield Suspect("data loading", question.waiting(waiting), COMMON, evidence, LOADER_TEST, True)
+        else:
+            yield from _outside_torch(question)
+        return
+    if (question.signs.idle_fraction or 0) > IDLE_SHOWS:
+        yield from _outside_torch(question)
         return
     gpu = question.signs.gpu
     idle = None if gpu is None or gpu.utilisation_fraction is None else 1 - gpu.utilisation_fraction
@@ -48,6 +53,14 @@ def loader_causes(question: SpeedQuestion) -> Iterator[Suspect]:
     evidence = f"slow storage or preprocessing{shown}"
     prior = USUAL if is_decoded(trace, question.placement) else RARE
     yield Suspect("data loading", question.between(*SLOW_STORAGE), prior, evidence, LOADER_TEST, is_idle)
+
+
+def _outside_torch(question: SpeedQuestion) -> Iterator[Suspect]:
+    """A trace in which nothing of PyTorch runs for much of the step: data loaded in the loop, or other Python."""
+    idle = question.signs.idle_fraction
+    if idle is not None and idle > IDLE_SHOWS:
+        evidence = f"no operator runs in {idle:.0%} of the step: data loading, or other work in Python"
+        yield Suspect("data loading", question.waiting(idle), COMMON, evidence, LOADER_TEST, True)
 
 
 def launch_causes(question: SpeedQuestion) -> Iterator[Suspect]:
@@ -84,9 +97,10 @@ def pause_causes(question: SpeedQuestion) -> Iterator[Suspect]:
 
 def first_step_causes(question: SpeedQuestion, source: str) -> Iterator[Suspect]:
     """Compilation, autotuning and caches in the first iterations."""
-    steps = question.signs.steps
+    steps, seen = question.signs.steps, question.observed_seconds
+    is_steady = question.signs.first_factor is not None and seen.high / seen.low < STEADY
     is_early = steps is not None and steps <= FIRST_STEPS
-    if not is_early and not (steps is None and source == TYPED):
+    if is_steady or (not is_early and not (steps is None and source == TYPED)):
         return
     evidence = f"only {steps:,.0f} steps were seen" if is_early else "the first steps are compiled and tuned"
     prior = COMMON if is_early else RARE / 2

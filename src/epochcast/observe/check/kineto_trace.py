@@ -8,9 +8,11 @@ them:
     single      of matrix products, kernels that multiply plain float32
     sync        the host was in cudaStreamSynchronize, cudaDeviceSynchronize or a blocking copy
     data        the host was in the data loader
+    idle        neither an operator, a call of CUDA nor a kernel ran, for a millisecond or longer: Python, which may be
+                loading data by itself
 
 Kernels and calls are separated by the names that cuBLAS, cuDNN, NCCL and CUDA give them (the patterns below). A trace
-of a CPU has no kernels: its signs are those of the data loader. The profiler itself slows the host, mostly steps with
+of a CPU has no kernels: its signs are those of data and of being idle. The profiler itself slows the host, mostly steps with
 many small kernels, so that steps may be shorter without it.
 """
 
@@ -33,10 +35,15 @@ MOST_BYTES = 2 << 30
 """A trace is read into memory; a larger one is of too many steps."""
 SECONDS_PER_TICK = 1e-6
 _HEAD_BYTES = 1 << 16
+# Between two operators Python takes tens of microseconds; what is longer is other work.
+_LONG_TICKS = 1e3
+# Of fewer steps nobody can say whether the first is longer.
+_LEAST_STEPS = 3
 _MARK = re.compile(rb'"traceEvents"|"deviceProperties"|"ph"\s*:')
 _STEP = re.compile(r"ProfilerStep#\d+")
 _DATA = re.compile(r"enumerate\(DataLoader\)#.*__next__|\[pl\].*(?:train_dataloader_next|fetch)")
 _ON_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_OF_THE_HOST = frozenset({"cpu_op", "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset", "kernel"})
 _ANNOTATIONS = frozenset({"user_annotation", "cpu_op"})
 _SYNC = re.compile(r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize|(?:cuda|hip)Memcpy(?!Async)")
 _EXCHANGE = re.compile(r"nccl|rccl", re.IGNORECASE)
@@ -67,6 +74,10 @@ def observed_trace(path: Path) -> Observation:
     if not steps:
         raise BadInput(
             f"{path} has no ProfilerStep: give the profiler a schedule, and call profiler.step() after every step"
+        )
+    if not _covered([_span(event) for event in spans if event.get("cat") in _OF_THE_HOST], steps):
+        raise BadInput(
+            f"{path} has no operators in its steps: a later cycle of the schedule replaced it; set repeat=1 in the schedule"
         )
     each = [(end - begin) * SECONDS_PER_TICK for begin, end in steps]
     middle = median(each)
@@ -121,6 +132,8 @@ def _signs(document: Any, spans: Sequence[Mapping[str, Any]], steps: Sequence[Sp
     return RunSigns(
         steps=float(len(steps)),
         data_fraction=_covered(waits, steps) if waits else None,
+        idle_fraction=_idle(spans, steps),
+        first_factor=_first_factor(steps),
         sync_fraction=_covered(calls, steps) if kernels else None,
         busy_fraction=_covered([span for _, span in named], steps) if kernels else None,
         exchange_fraction=_covered([span for name, span in named if _EXCHANGE.search(name)], steps)
@@ -141,6 +154,25 @@ def _covered(spans: Iterable[Span], steps: Sequence[Span]) -> float:
             covered += sum(max(0.0, min(end, last) - max(begin, first)) for first, last in steps)
             reached = end
     return min(1.0, covered / sum(last - first for first, last in steps))
+
+
+def _idle(spans: Sequence[Mapping[str, Any]], steps: Sequence[Span]) -> float:
+    """The share of the steps' time in long gaps between whatever runs."""
+    ran = sorted(_span(event) for event in spans if event.get("cat") in _OF_THE_HOST)
+    gaps, reached = [], steps[0][0]
+    for begin, end in (*ran, (steps[-1][1], steps[-1][1])):
+        if begin - reached > _LONG_TICKS:
+            gaps.append((reached, begin))
+        reached = max(reached, end)
+    return _covered(gaps, steps)
+
+
+def _first_factor(steps: Sequence[Span]) -> float | None:
+    """The first step over the median of the others."""
+    if len(steps) < _LEAST_STEPS:
+        return None
+    first, *others = (end - begin for begin, end in steps)
+    return max(1.0, first / median(others))
 
 
 def _device(document: Any) -> str | None:

@@ -40,8 +40,8 @@ class GpuReading(Record):
 class RunSigns(Record):
     """What an observation shows besides a speed; None where it does not show it. Fractions are of a step's time.
 
-    `steps` were seen. `data_fraction` waited for data, in `sync_fraction` the host waited for the GPU, `busy_fraction`
-    had a kernel running, `exchange_fraction` a kernel that exchanges with other GPUs. `pause_fraction` of the time
+    `steps` were seen. `data_fraction` waited for data, in `idle_fraction` neither the host nor the GPU had an operator
+    to run, in `sync_fraction` the host waited for the GPU, `busy_fraction` had a kernel running, `exchange_fraction` a kernel that exchanges with other GPUs. `pause_fraction` of the time
     between the first and the last report was no step. The first steps took `first_factor` times as long as later ones,
     the slowest rank `rank_factor` times the median. `single_fraction` of the time in matrix products was in kernels of
     plain float32. `device` is the GPU that the source names.
@@ -49,6 +49,7 @@ class RunSigns(Record):
 
     steps: float | None = None
     data_fraction: float | None = None
+    idle_fraction: float | None = None
     sync_fraction: float | None = None
     busy_fraction: float | None = None
     exchange_fraction: float | None = None

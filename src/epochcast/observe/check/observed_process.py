@@ -1,12 +1,14 @@
 """A running process: the log that it writes (Linux' /proc), and what NVML says of its GPU.
 
-Standard output and error that go to a file are its log. A process that writes to a terminal or a pipe has none that
+Its command line says what is trained where it is that of a trainer which `--config` reads. Standard output and error
+that go to a file are its log. A process that writes to a terminal or a pipe has none that
 others can read: its speed has to be given beside `--pid`.
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from epochcast.describe.capture.config import read_settings
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.observe.check.nvml_readings import Nvml, installed_nvml, read_gpu
 from epochcast.observe.check.observation import PROCESS, GpuReading, Observation
@@ -60,6 +62,20 @@ class RunningProcess:
         """process 4242 (python train.py)"""
         words = " ".join(self.command)
         return f"process {self.pid} ({words if len(words) <= _LONGEST_SHOWN else words[:_LONGEST_SHOWN] + '…'})"
+
+
+def command_settings(pid: int, is_alone: bool, proc: Path = PROC) -> tuple[Path, ...]:
+    """The command line of a process as a file of settings; nothing where it is that of no trainer. Refused where nothing
+    else says what is trained (`is_alone`).
+    """
+    path = proc / str(pid) / "cmdline"
+    try:
+        read_settings(path)
+    except EpochcastError:
+        if not path.exists() or not is_alone:
+            return ()
+        raise BadInput(f"the command line of process {pid} does not say what it trains: give MODEL and --batch") from None
+    return (path,)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -68,6 +68,11 @@ class SpeedQuestion:
         """The forecast step times a factor."""
         return self.forecast.step_seconds.scaled(factor)
 
+    def waiting(self, fraction: float) -> Interval:
+        """The forecast step, and the share of the observed one that is waited."""
+        step, waited = self.forecast.step_seconds, fraction * self.observed_seconds.mid
+        return Interval(step.low + waited, step.mid + waited, step.high + waited, step.coverage)
+
     def between(self, low: float, high: float) -> Interval:
         """The forecast step times a factor somewhere in a range, in nine tenths of the cases."""
         step, middle = self.forecast.step_seconds, sqrt(low * high)

@@ -7,7 +7,8 @@ A job that ran out of memory needs more than its forecast may say. Remedies are 
 
     (capacity - others) / max(1, (allocated + asked for) / forecast allocated)
 
-bytes: what the forecast is short of, it is short of after a change, too. Their memory is shown scaled back by the same.
+bytes: what the forecast is short of, it is short of after a change, too. Larger cards are divided by the same factor,
+and memory is shown multiplied by it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.forecaster import forecast_job
 from epochcast.predict.forecast.job import Job
 from epochcast.predict.forecast.placement import Placement
-from epochcast.predict.forecast.remedies import EFFORTS, Remedy
+from epochcast.predict.forecast.remedies import EFFORTS, Remedy, larger_devices
 from epochcast.predict.forecast.session import Session
 from epochcast.predict.memory.device_context import context_bytes, usable_bytes
 from epochcast.predict.memory.timeline import Timeline
@@ -221,10 +222,10 @@ def _by_moment(message: OomMessage) -> tuple[str | None, str]:
         return None, "the message has no traceback: give it, or the job, to tell the tensors apart"
     steps = message.steps
     after = "" if steps is None else f", after {steps:,.0f} steps"
-    return _BY_MOMENT[message.moment], f"memory ran out in {_WHERE[message.moment]}{after}{_longest(message)}"
+    return _BY_MOMENT[message.moment], f"memory ran out in {PLACES[message.moment]}{after}{_longest(message)}"
 
 
-_WHERE: Mapping[str, str] = {
+PLACES: Mapping[str, str] = {
     LOADING: "loading the model",
     FORWARD: "the forward pass",
     LOSS: "the loss",
@@ -346,12 +347,12 @@ def _remedies(
     if answer.fits:
         seen = replace(seen, memory_bytes=max(1 << 28, int(min(left, answer.allocated_bytes or left) / short)))
         answer = forecast_job(job, replace(placement, device=seen), session)
-    for remedy in answer.remedies():
-        if remedy.device in (device.name, seen.name) and remedy.options.get("device") is None:
-            remedy = replace(remedy, device=device.name)
-        elif remedy.device == device.name:
-            continue
-        yield replace(remedy, peak_bytes=remedy.peak_bytes.scaled(short))
+    if answer.fits:
+        return
+    larger = [replace(other, memory_bytes=int(other.memory_bytes / short)) for other in larger_devices(device)]
+    for remedy in replace(answer.details.unfit, larger=larger).remedies():
+        where = device.name if remedy.device == seen.name else remedy.device
+        yield replace(remedy, device=where, peak_bytes=remedy.peak_bytes.scaled(short))
 
 
 def _order(remedy: Remedy) -> tuple[int, float]:

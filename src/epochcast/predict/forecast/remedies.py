@@ -10,7 +10,7 @@ Every candidate is a job of its own: its memory is replayed as any other's, and 
 is that of a sample, compared with the job as asked, as if it fitted. Changes that surely fit come before tight ones.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
@@ -100,6 +100,8 @@ class UnfitJob:
     seconds_per_sample: float
     session: Session
     ask: Ask
+    larger: Sequence[Device] | None = None
+    """Devices that are tried instead; None for those with more memory."""
 
     def remedies(self) -> tuple[Remedy, ...]:
         """Every change that fits, the cheapest first."""
@@ -174,7 +176,7 @@ class UnfitJob:
         most = self._most(candidate.job, candidate.placement)
         if not 0 < most < self.batch:
             return None
-        passes = ceil(self.batch / most)
+        passes = _passes(self.batch, most)
         each = ceil(self.batch / passes)
         job = replace(candidate.job, batch=each, global_batch=None, accumulate=self.job.accumulate * passes)
         value = f"{job.accumulate} passes of {each}"
@@ -244,7 +246,7 @@ class UnfitJob:
             yield from self._first_fitting(self._sharded(job))
         larger = (
             _Candidate("device", device.name, job, self.placement.with_device(device), MORE_HARDWARE)
-            for device in _larger(self.placement.device)
+            for device in (larger_devices(self.placement.device) if self.larger is None else self.larger)
         )
         yield from self._first_fitting(larger)
 
@@ -289,7 +291,15 @@ def _is_enough(less: Remedy, more: Remedy) -> bool:
     return is_part and is_no_slower and (less.verdict == FITS or more.verdict != FITS)
 
 
-def _larger(device: Device) -> list[Device]:
+def _passes(samples: int, most: int) -> int:
+    """The fewest passes of at most so many samples that leave a step its samples; up to twice as many as are needed,
+    else (a prime number of samples) passes of nearly one size.
+    """
+    fewest = ceil(samples / most)
+    return next((passes for passes in range(fewest, 2 * fewest + 1) if samples % passes == 0), fewest)
+
+
+def larger_devices(device: Device) -> list[Device]:
     """Devices of the same vendor with more memory, the smallest first."""
     others = (d for d in devices() if d.kind == "gpu" and d.vendor == device.vendor)
     return sorted((d for d in others if d.memory_bytes > device.memory_bytes), key=lambda d: (d.memory_bytes, d.name))

@@ -1,6 +1,7 @@
 """`epochcast check`"""
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -16,11 +17,22 @@ MOST_PASTED = 64 << 20
 """A longer log is read as a file, which keeps little of it in memory."""
 
 
+def _of_process(arguments: Mapping[str, Any], is_alone: bool) -> list[str]:
+    """The command line of the process of `--pid`."""
+    from epochcast.observe.check.observed_process import RunningProcess, command_settings
+
+    if (pid := arguments.get("pid")) is None:
+        return []
+    RunningProcess.of(int(pid))  # refuses one that does not run before what is missing of its job
+    return [str(path) for path in command_settings(int(pid), is_alone)]
+
+
 @job_command(
     epilog="Examples: epochcast check gpt2 --device 'RTX 3090' --batch 8 --observed 1.2it/s · "
     "epochcast check --job mine --observed train.log --tolerance 1.5x",
     needs=(("device",), ("batch", "global_batch")),
     requests=(CheckRequest,),
+    more_settings=_of_process,
 )
 def check(
     arguments: JobArguments,

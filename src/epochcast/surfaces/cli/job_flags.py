@@ -77,12 +77,14 @@ def job_command(
     app: typer.Typer = app,
     group: str = "",
     with_auto_batch: bool = False,
+    more_settings: Callable[[Mapping[str, Any], bool], Sequence[str]] | None = None,
     **help_texts: str,
 ) -> Callable[[Function], Function]:
     """Register a command about a job. Of each of `needs` it requires one option; `leave_out` are those that it does not
     take. `requests` are the classes of the verb's own options, `parsers` read some of them in another way. `group` is
     the command it belongs to, with its `app`; `help_texts` replace the help of an option. `with_auto_batch`: it finds
-    the batch where that is `auto`.
+    the batch where that is `auto`. `more_settings` names files that count before those of `--config`, from what was
+    typed and whether nothing else says what is trained.
     """
     flags_of = {request: OptionFlags.of(request, help_texts, parsers) for request in requests}
     # Options that have another meaning in this verb, and the flag of the job's.
@@ -111,6 +113,8 @@ def job_command(
         def run(**arguments: Any) -> int:
             typed = flags.read(arguments)
             model, job, config = arguments.pop("model"), arguments.pop("job"), arguments.pop("config") or ()
+            if more_settings is not None:
+                config = (*more_settings(arguments, model is None and job is None and not config), *config)
             if model is None and job is None and not config:
                 raise missing("argument 'MODEL' (or --job NAME, or --config FILE)")
             is_batch_auto = "batch" in typed and typed["batch"] is None

@@ -25,10 +25,12 @@ def speed_check(answer: SpeedCheck) -> RenderableType:
     """The verdict, the numbers behind it, and what to look at first."""
     forecast = answer.forecast
     title = header([place(forecast), f"batch {forecast.global_batch}"], forecast)
+    verdict = f"verdict: {_VERDICTS.get(answer.verdict, _SUSPICIOUS)}, {factor_text(answer.factor)} the forecast"
     pieces: list[RenderableType] = [
+        Text(verdict, style="bold"),
+        Text(),
         table(title, f"| > seconds per step | > {INTERVAL} | ", list(_rows(answer))),
         *assumed(forecast),
-        Text(f"verdict: {_VERDICTS.get(answer.verdict, _SUSPICIOUS)}, {factor_text(answer.factor)} the forecast"),
     ]
     if answer.causes:
         rows = [_cause(cause) for cause in answer.causes]

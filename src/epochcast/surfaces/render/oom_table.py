@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.observe.oom.oom_diagnosis import OomDiagnosis
+from epochcast.observe.oom.oom_diagnosis import PLACES, OomDiagnosis
 from epochcast.surfaces.render.answer_header import header, place
 from epochcast.surfaces.render.memory_table import remedies_table
 from epochcast.surfaces.render.notes_view import Notes
@@ -17,7 +17,11 @@ MOST_REMEDIES = 8
 def oom(answer: OomDiagnosis) -> RenderableType:
     """The part that filled the card, all parts, settings to try first, and remedies."""
     message, forecast = answer.message, answer.forecast
-    pieces: list[RenderableType] = []
+    pieces: list[RenderableType] = [
+        Text(f"filled by: {answer.culprit or 'nothing says what'} ({answer.evidence})", style="bold"),
+        *_moment(answer),
+        Text(),
+    ]
     if forecast is not None:
         pieces.append(Text(header([place(forecast), f"batch {forecast.global_batch}"], forecast), style="bold"))
     said = (
@@ -28,7 +32,6 @@ def oom(answer: OomDiagnosis) -> RenderableType:
     rows = [(part.name, show_bytes(part.bytes), "forecast" if part.is_forecast else "") for part in answer.parts]
     rows += [(name, show_bytes(size), "") for name, size in said if size is not None]
     pieces.append(table("out of memory", "| > bytes |", rows))
-    pieces.append(Text(f"filled by: {answer.culprit or 'nothing says what'} ({answer.evidence})"))
     if answer.asked_for is not None:
         pieces.append(Text(f"the tensor that was asked for has the size of {answer.asked_for}"))
     pieces += [Text(f"try first: {each.setting} ({each.reason})") for each in answer.settings]
@@ -38,3 +41,11 @@ def oom(answer: OomDiagnosis) -> RenderableType:
         pieces.append(Text("Add the job for remedies: epochcast oom MESSAGE MODEL --device D --batch B", style="dim"))
     pieces.append(Notes(answer.warnings))
     return Group(*pieces)
+
+
+def _moment(answer: OomDiagnosis) -> list[RenderableType]:
+    """When it ran out, where the evidence does not say so."""
+    if answer.moment is None or PLACES[answer.moment] in answer.evidence:
+        return []
+    source = "" if answer.message.moment else " (forecast: the message has no traceback)"
+    return [Text(f"ran out in {PLACES[answer.moment]}{source}")]

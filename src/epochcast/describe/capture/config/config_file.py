@@ -4,7 +4,9 @@ JSON, YAML, TOML and command lines are read within bounds and never run. A scrip
 `.keras` archive by its config.
 """
 
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +45,8 @@ KNOWN = (
 )
 """What can be read, for messages."""
 _SHELLS = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".txt", ".args", ".cmd", ".bat", "")
+_SEPARATOR = "\0"
+"""Between the words of a command line, as Linux has it."""
 _NAMED = ("config", "config_file", "cfg", "config_path")
 """Options of trainers that name a file of settings."""
 
@@ -68,6 +72,8 @@ def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
             return document_settings(file.name, environment(read_text(file)), file.parent)
         case suffix if suffix in _SHELLS:
             text = read_text(file)
+            if _SEPARATOR in text:
+                return _of_process(file, text)
             if text.lstrip()[:1] not in ("{", "["):
                 return _of_commands(file, text)
             return document_settings(file.name, document_of(file, text), file.parent)
@@ -92,6 +98,14 @@ def _in_folder(settings: ConfigSettings, folder: Path) -> ConfigSettings:
     whole = ModelReference(NNUNET, str(folder / model.name))
     entries = [replace(each, value=str(whole)) if each.option == MODEL else each for each in settings.settings]
     return replace(settings, settings=tuple(entries))
+
+
+def _of_process(file: Path, text: str) -> tuple[ConfigSettings, ...]:
+    """The command line of a running process (/proc/4242/cmdline); files that it names lie in its own folder."""
+    folder = file.parent / "cwd"
+    if not os.access(folder, os.X_OK):  # another user's
+        folder = Path()
+    return _of_commands(folder / f"process {file.parent.name}", shlex.join(text.rstrip(_SEPARATOR).split(_SEPARATOR)))
 
 
 def _of_commands(file: Path, text: str) -> tuple[ConfigSettings, ...]:
