@@ -6,7 +6,7 @@ what was left aside, and where two of them differ.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,18 @@ from epochcast.base.notes import Importance, Note, as_note
 from epochcast.base.options import Option
 from epochcast.describe.capture.config import ConfigSetting, ConfigSettings, read_settings
 from epochcast.describe.capture.config.precisions import WITH_MASTERS
-from epochcast.describe.capture.config.setting import FILLING, GLOBAL_BATCH, PACKING, SETTLED, STEPS
+from epochcast.describe.capture.config.setting import (
+    FILLING,
+    GLOBAL_BATCH,
+    PACKING,
+    PROMPTS_OF_GPU,
+    RESPONSES_OF_GPU,
+    SETTLED,
+    STEPS,
+)
 from epochcast.describe.datasets import Dataset, find_dataset
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.predict.forecast.generation_options import counts_otherwise
 from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.lengths import PACKED, PADDED, WAYS, Lengths, lengths_in
 from epochcast.predict.forecast.strategies.degrees import degrees_in
@@ -100,6 +109,7 @@ class _Filling:
         self._leave_unknown()
         self._settle_precision()
         self._settle_batch()
+        self._settle_prompts()
         self._settle_places()
         self._settle_adapter()
         self._settle_text_length()
@@ -184,6 +194,16 @@ class _Filling:
                 f"{source.name}: {setting.key} {setting.value} is not {batch} × {accumulate or 1} × {replicas} "
                 "(micro batch × accumulation × data parallel GPUs)"
             )
+
+    def _settle_prompts(self) -> None:
+        """Prompts of a step over all GPUs, by what one of them has."""
+        of_gpu = [self.settings.pop(name, None) for name in (PROMPTS_OF_GPU, RESPONSES_OF_GPU)]
+        for said, each in zip(of_gpu, (1, self._value("generations") or 1), strict=True):
+            if said is not None and self.given.get("prompts_per_step") is None:
+                setting, source = said
+                training = (self._value("gpus") or 1) - (self._value("generation_gpus") or 0)
+                prompts = max(1, setting.value * max(training // self._split(), 1) // each)
+                self.settings["prompts_per_step"] = ConfigSetting("prompts_per_step", prompts, setting.key), source
 
     def _split(self) -> int:
         """GPUs that share one model, by the strategy."""
@@ -277,6 +297,10 @@ class _Filling:
         strategy = str(options.get("strategy") or "ddp")
         is_known = degrees_in(strategy) is not None or strategy.partition(":")[0] in _DATA_PARALLEL
         batch = options.get("global_batch")
+        if counts_otherwise(options) and options.get("prompts_per_step") is not None:
+            rounds = options.get("updates_per_batch", 1) * options.get("epochs_per_batch", 1)
+            setting = replace(setting, value=-(-setting.value // rounds))
+            batch = options["prompts_per_step"]
         if batch is None and options.get("batch") is not None and is_known:
             replicas = max(options.get("gpus", 1) // self._split(), 1)
             batch = options["batch"] * options.get("accumulate", 1) * replicas

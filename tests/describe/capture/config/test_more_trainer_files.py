@@ -346,9 +346,34 @@ def test_trl(tmp_path: Path) -> None:
     }
 
 
-def test_a_dpo_command_names_the_reference_model(tmp_path: Path) -> None:
-    settings = read(tmp_path, "dpo.sh", "trl dpo --model_name_or_path gpt2 --per_device_train_batch_size 2\n")
-    assert settings.not_modelled == ("DPOConfig: pairs of answers and the pass of the reference model",)
+def test_a_kto_command_names_the_reference_model(tmp_path: Path) -> None:
+    settings = read(tmp_path, "kto.sh", "trl kto --model_name_or_path gpt2 --per_device_train_batch_size 2\n")
+    assert settings.not_modelled == ("KTOConfig: the pass of the reference model",)
+
+
+def test_sums_of_a_shell_are_worked_out(tmp_path: Path) -> None:
+    text = """
+    GPUS=4
+    ROUNDS=$(( 64 / (2 * GPUS) ))
+    ACCUMULATE="--gradient_accumulation_steps $(expr 32 / $GPUS)"
+    swift sft --model gpt2 $ACCUMULATE --lora_rank $ROUNDS --max_length $((2 * 512))
+    """
+    options = values(read(tmp_path, "train.sh", text))
+    assert (options["accumulate"], options["lora"], options["input_shape"]) == (8, 8, (1024,))
+
+
+def test_an_option_that_shows_when_the_script_runs_is_named(tmp_path: Path) -> None:
+    settings = read(tmp_path, "train.sh", "swift sft --model gpt2 --max_length $(wc -l file) --learning_rate $LR\n")
+    assert settings.notes == ("max_length: known only when the script runs",)
+
+
+def test_a_mesh_counts_gpus(tmp_path: Path) -> None:
+    text = "base_model: gpt2\nmicro_batch_size: 1\ndp_shard_size: 4\ntensor_parallel_size: 2\n"
+    settings = read(tmp_path, "axolotl.yml", text)
+    assert values(settings)["gpus"] == 8
+    assert settings.not_modelled == ("tensor_parallel_size (tensor parallelism: give `strategy`)",)
+    text = "model: {_component_: torchtune.models.qwen2_5.qwen2_5_7b_base}\ncontext_parallel_dim: 1\n"
+    assert read(tmp_path, "torchtune.yaml", text).not_modelled == ()
 
 
 def test_examples_of_diffusers(tmp_path: Path) -> None:
@@ -386,7 +411,7 @@ def test_slurm_says_nodes_and_gpus(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_training_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^setup.sh has no command that starts a training known here \(torchtune"):
+    with pytest.raises(BadInput, match=r"^setup.sh has no command that starts a training known here \(.*torchtune"):
         read(tmp_path, "setup.sh", "pip install torch\npython prepare.py --out data\n")
 
 

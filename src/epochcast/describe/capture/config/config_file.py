@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from epochcast.base.notes import Importance, Note
 from epochcast.describe.capture.config.accelerate_config import is_accelerate, read_accelerate
 from epochcast.describe.capture.config.command_lines import CommandLine, command_lines, environment
 from epochcast.describe.capture.config.deepspeed_config import KIND as DEEPSPEED_KIND
@@ -117,7 +118,13 @@ def _of_command(file: Path, line: CommandLine) -> tuple[ConfigSettings, ...]:
     launched = {name: value for name, value in zip(LAUNCHED, (line.gpus, line.nodes), strict=True) if value}
     if trainer is not None and document:
         asked = {PROGRAM: line.program, SUBCOMMAND: line.subcommand, **launched, **document}
-        return (trainer.read(file.name, asked), *_inner(file.name, document, file.parent))
+        settings = trainer.read(file.name, asked)
+        unread = [name for name in line.unread if trainer.matters(name)]
+        notes = (
+            [Note(f"{', '.join(unread)}: known only when the script runs", Importance.NOT_AS_ASKED)] if unread else []
+        )
+        settings = replace(settings, notes=(*settings.notes, *notes))
+        return (settings, *_inner(file.name, document, file.parent))
     if not document or not any(is_kind(document) for is_kind, _ in _KINDS):
         return ()
     first, *others = document_settings(file.name, document, file.parent)
