@@ -56,6 +56,7 @@ from epochcast.predict.forecast.loader_queue import Service
 from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.usual_choice import with_usual_choice
 from epochcast.predict.forecast.where import Where
 from epochcast.predict.post_training.generation import Generation, forecast_generation
 from epochcast.predict.post_training.post_training import PostTraining, forecast_post_training
@@ -178,7 +179,9 @@ def _forecast(
     placement: Placement | None = None,
 ) -> Forecast:
     job, where, notes = job_and_where(verb, model, options, placement, config)
-    return with_read_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
+    place = placement or placement_of(where, job, session)
+    answer = with_usual_choice(forecast_job(job, place, session), job, place, session)
+    return with_read_notes(answer, notes)
 
 
 @takes(AdviseRequest, Job, Where)

@@ -43,6 +43,10 @@ _SCALED_BEFORE = ("down_proj", "wo", "mlp.c_proj", "dense_4h_to_h", "output.dens
 _MARKS = ("lora_", "hada_", "lokr_", "ia3_")
 
 
+class NoSuchLayer(BadInput):
+    """A target of an adapter that no linear layer has."""
+
+
 def find_adapter(name: str) -> str:
     """An adapter by its name."""
     wanted = name.strip().casefold()
@@ -114,12 +118,12 @@ def _is_named(path: str, target: str) -> bool:
     return path == target or path.endswith(f".{target}")
 
 
-def _no_layer(absent: Sequence[str], paths: Sequence[str]) -> BadInput:
+def _no_layer(absent: Sequence[str], paths: Sequence[str]) -> NoSuchLayer:
     linear = sorted({path.rpartition(".")[2] for path in paths})
     near = sorted({name for target in absent for name in get_close_matches(target, linear, n=3, cutoff=0.5)})
     is_near = bool(near) and len(linear) > MOST_NAMES
     offer = f"near: {', '.join(near)}" if is_near else f"the model has: {', '.join(linear) or 'none'}"
-    return BadInput(f"no linear layer is called {', '.join(absent)}; {offer}")
+    return NoSuchLayer(f"no linear layer is called {', '.join(absent)}; {offer}")
 
 
 def adapted_layers(layers: Iterable[str]) -> tuple[str, ...]:

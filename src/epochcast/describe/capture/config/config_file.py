@@ -46,6 +46,8 @@ KNOWN = (
 _SHELLS = (".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".txt", ".args", ".cmd", ".bat", "")
 _NAMED = ("config", "config_file", "cfg", "config_path")
 """Options of trainers that name a file of settings."""
+_DATA = "dataset_config"
+"""One that names a file of data sets."""
 
 
 def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
@@ -78,11 +80,21 @@ def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
 
 def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> tuple[ConfigSettings, ...]:
     """The same for a document that was read before; files that it names lie in `folder`."""
+    document = _with_data(document, folder)
     for is_kind, read in _KINDS:
         if is_kind(document):
             return (_in_folder(read(name, document), folder), *_inner(name, document, folder))
     keys = ", ".join(list(map(str, document))[:6]) or "nothing"
     raise BadInput(f"{name} is no file of settings that is known here ({', '.join(KNOWN)}): it has {keys}")
+
+
+def _with_data(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """With the file of data sets that it names (kohya), where that is there."""
+    named = document.get(_DATA)
+    place = folder / named if isinstance(named, str) and named else None
+    if place is None or not place.is_file():
+        return document
+    return {**document_of(place, read_text(place)), **{key: document[key] for key in document if key != _DATA}}
 
 
 def _in_folder(settings: ConfigSettings, folder: Path) -> ConfigSettings:
@@ -114,6 +126,7 @@ def _of_command(file: Path, line: CommandLine) -> tuple[ConfigSettings, ...]:
     trainer = next((each for each in TRAINERS if line.program in each.programs), None)
     if places:
         document = {**document_of(places[0], read_text(places[0])), **document}
+    document = dict(_with_data(document, file.parent))
     document = {name: value for name, value in document.items() if name not in _NAMED or value not in named}
     launched = {name: value for name, value in zip(LAUNCHED, (line.gpus, line.nodes), strict=True) if value}
     if trainer is not None and document:
