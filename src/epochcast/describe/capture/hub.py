@@ -103,9 +103,20 @@ def network_of(name: str) -> str:
     """The network of the zoo that a name or Hub id means; empty where it means none."""
     try:
         meant = _meaning(name)
-    except UnknownName:
+    except (UnknownName, AmbiguousName):
         return ""
     return meant if meant in ZOO else HUB[meant].reference
+
+
+def is_built(name: str) -> bool:
+    """Whether the network that a name means is built here, and not captured."""
+    if name in ZOO:
+        return True
+    try:
+        hub_model = HUB.get(_meaning(name))
+    except (UnknownName, AmbiguousName):
+        return False
+    return hub_model is None or not hub_model.is_captured
 
 
 def is_known(name: str) -> bool:

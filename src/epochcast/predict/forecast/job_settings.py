@@ -25,6 +25,7 @@ from epochcast.describe.capture.config.setting import (
     STEPS,
 )
 from epochcast.describe.datasets import Dataset, find_dataset
+from epochcast.describe.graph.adapters import LABELS, LOHA, LOKR, PREFIX
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.predict.forecast.generation_options import counts_otherwise
 from epochcast.predict.forecast.job import JOB_OPTIONS
@@ -38,6 +39,7 @@ MOST_NAMED = 5
 
 MODEL = "model"
 _BATCHES = ("batch", "global_batch")
+_OF_PEFT = (LOHA, LOKR, PREFIX)
 _QUANTISED = ("four_bit", "eight_bit", "quantize")
 _OF_LOADER = ("workers", "prefetch")
 # Ways to train in which every GPU sees samples of its own.
@@ -111,7 +113,7 @@ class _Filling:
         self._settle_batch()
         self._settle_prompts()
         self._settle_places()
-        self._settle_adapter()
+        self._settle_adapter(model)
         self._settle_text_length()
         options = self._options()
         self._settle_length(options)
@@ -212,7 +214,7 @@ class _Filling:
 
     def _settle_places(self) -> None:
         """GPUs that the user counts otherwise are not spread over the file's nodes; how an optimizer updates goes with
-        it; what a trainer starts by itself is no setting of its loader.
+        it; what a trainer starts by itself counts where the data are images.
         """
         if "update_style" in self.settings:
             optimizer = self.settings.get("optimizer")
@@ -224,13 +226,19 @@ class _Filling:
             self.settings.pop("nodes", None)
         if self.given.get("tokens") is not None:  # they count the whole training
             self.settings.pop("epochs", None)
-        if self.given.get("loader_seconds") is None:
+        if self.given.get("loader_seconds") is None and not self._reads_images():
             for name in _OF_LOADER:
                 if name in self.settings and self.settings[name][0].is_default:
                     del self.settings[name]
 
-    def _settle_adapter(self) -> None:
+    def _reads_images(self) -> bool:
+        """Whether the data set is known, and one of images."""
+        name = self._value("dataset")
+        return name is not None and find_dataset(name).kind == "image"
+
+    def _settle_adapter(self, model: object) -> None:
         """Layers of adapters need a rank; quantised weights are frozen, with an adapter beside them."""
+        self._settle_kind_of_adapter(model)
         if any(self.given.get(name) for name in _QUANTISED):
             for name in _QUANTISED:
                 if name in self.settings and name not in self.given:
@@ -245,6 +253,24 @@ class _Filling:
             (setting, source), *_ = [self.settings.pop(name) for name in quantised]
             place = f"{source.name}, {setting.key}"
             self.notes.append(f"{place}: quantised weights are not trained, and no adapter was read; give `lora`")
+
+    def _settle_kind_of_adapter(self, model: object) -> None:
+        """Networks that are built here take only some of PEFT's adapters: LoRA stands for another of its rank."""
+        from epochcast.describe.capture.hub import is_built
+
+        said = self.settings.get("adapter")
+        if said is None or said[0].value not in _OF_PEFT or not isinstance(model, str) or not is_built(model):
+            return
+        setting, source = self.settings.pop("adapter")
+        if setting.value == PREFIX:
+            self.settings.pop("lora", None)
+            stands = "without it"
+        else:
+            stands = "as LoRA of the same rank"
+        self._problem(
+            f"{source.name}, {setting.key}: {LABELS[setting.value]} is forecast {stands}; for {LABELS[setting.value]} "
+            "itself give hf:config.json as MODEL"
+        )
 
     def _settle_text_length(self) -> None:
         """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""

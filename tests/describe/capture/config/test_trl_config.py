@@ -119,6 +119,7 @@ def test_the_shortest_script_has_the_defaults_of_trl(tmp_path: Path) -> None:
         "batch": 8,
         "epochs": 3,
         "optimizer": "adamw",
+        "workers": 0,
     }
 
 
@@ -139,6 +140,7 @@ def test_a_script_of_qlora_is_read_whole(tmp_path: Path) -> None:
         "optimizer": "paged_adamw8bit",
         "precision": "amp_bf16",
         "checkpointing": True,
+        "workers": 0,
     }
     assert settings.not_modelled == ()
     assert settings.notes == ()
