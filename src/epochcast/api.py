@@ -28,6 +28,8 @@ from epochcast.api_options import Config, job_and_where, requested, session_for,
 from epochcast.decide.advise.advice import Advice, AdviceProblem
 from epochcast.decide.advise.advice import advise as solve_advice
 from epochcast.decide.advise.advise_request import AdviseRequest
+from epochcast.decide.advise.placement_advice import PlacementAdvice
+from epochcast.decide.advise.placement_advice import advise_placement as solve_placement
 from epochcast.decide.afford.afford_request import AffordRequest
 from epochcast.decide.afford.affordable import Affordable, affordable
 from epochcast.decide.diff.diff_answer import Diff
@@ -56,6 +58,7 @@ from epochcast.predict.forecast.loader_queue import Service
 from epochcast.predict.forecast.loader_step import CountedLoader
 from epochcast.predict.forecast.placement import Placement
 from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.usual_choice import with_usual_choice
 from epochcast.predict.forecast.where import Where
 from epochcast.predict.post_training.generation import Generation, forecast_generation
 from epochcast.predict.post_training.post_training import PostTraining, forecast_post_training
@@ -67,10 +70,12 @@ __all__ = [
     "Forecast",
     "Generation",
     "Inspection",
+    "PlacementAdvice",
     "Plan",
     "PostTraining",
     "Scaling",
     "advise",
+    "advise_placement",
     "afford",
     "check",
     "diff",
@@ -168,11 +173,15 @@ def post_train(
     job, where, notes = job_and_where(post_train, model, options, placement, config)
     if not job.is_post_training:
         raise BadInput("post_train needs an algorithm: dpo, ppo, grpo or dapo")
-    if where.strategy is None and where.gpus > 1:
-        where = replace(where, strategy="fsdp")
+    where = _sharded(where)
     session = session or Session()
     answer = forecast_post_training(job, placement or placement_of(where, job, session), session)
     return with_read_notes(answer, notes)
+
+
+def _sharded(where: Where) -> Where:
+    """Several GPUs of post-training shard the policy where nobody says otherwise."""
+    return replace(where, strategy="fsdp") if where.strategy is None and where.gpus > 1 else where
 
 
 def _forecast(
@@ -184,7 +193,9 @@ def _forecast(
     placement: Placement | None = None,
 ) -> Forecast:
     job, where, notes = job_and_where(verb, model, options, placement, config)
-    return with_read_notes(forecast_job(job, placement or placement_of(where, job, session), session), notes)
+    place = placement or placement_of(where, job, session)
+    answer = with_usual_choice(forecast_job(job, place, session), job, place, session)
+    return with_read_notes(answer, notes)
 
 
 @takes(AdviseRequest, Job, Where)
@@ -233,6 +244,26 @@ def advise(
     data_bytes = 0.0 if dataset is None else dataset.training_bytes
     problem = AdviceProblem(job, placement, session, service, host, data_bytes, terms.most_batch, settings.assumed)
     return solve_advice(problem, with_thesis=terms.with_thesis, notes=(*notes, *assumed, *read_notes))
+
+
+@takes(Job, Where)
+def advise_placement(
+    model: object,
+    placement: Placement | None = None,
+    *,
+    config: Config = (),
+    cost_model: CostModel | str | None = None,
+    session: Session | None = None,
+    **options: Any,
+) -> PlacementAdvice:
+    """How a post-training job shares its GPUs between generation and training: colocated or split, in turn or
+    asynchronous, the fastest that fits first.
+    """
+    job, where, notes = job_and_where(advise_placement, model, options, placement, config)
+    where = _sharded(where)
+    session = session_for(session, cost_model, None)
+    answer = solve_placement(job, placement or placement_of(where, job, session), session)
+    return replace(answer, warnings=(*answer.warnings, *notes))
 
 
 @takes(ScalingRequest, Job, Where)
@@ -322,6 +353,7 @@ def plan(
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": terms.batch}
     job, _, notes = job_and_where(plan, model, options, None, config, has_place=False)
+    job.check_is_step()
     answer = planned(job, terms, session_for(session, cost_model, profile), progress, today)
     return replace(answer, notes=notes)
 
@@ -350,6 +382,8 @@ def afford(
     terms, options = requested(AffordRequest, request, options)
     each = list(models) if isinstance(models, list | tuple) else [models]
     jobs = [job_and_where(afford, model, options, None, config, has_place=False)[0] for model in each]
+    for job in jobs:
+        job.check_is_step()
     return affordable(jobs, terms, session_for(session, None, profile), progress, today)
 
 

@@ -217,6 +217,7 @@ ANSWERS: Mapping[str, AnswerShape] = {
     ),
     "forecast generate": AnswerShape(api.Generation),
     "forecast grpo": AnswerShape(api.PostTraining),
+    "advise grpo": AnswerShape(api.PlacementAdvice),
     "history compare": AnswerShape(HistoryComparison),
     "history fit": AnswerShape(
         keys={

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from epochcast.describe.capture.no_network import WantsNetwork
 from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.capture.script.hub_downloads import check_downloads
 from epochcast.errors import BadInput
 
 # As on a machine without these packages: nothing finds them.
@@ -123,3 +125,33 @@ def test_a_network_of_timm_without_timm_names_the_extra_that_has_it(tmp_path: Pa
     pytest.importorskip("torch")
     told = "this needs timm; in the checkout of epochcast type: pip install '.[timm]'"
     assert without({"timm"}, "timm:resnet18", tmp_path) == f"MissingExtra|{told}"
+
+
+FROM_THE_HUB = """
+from transformers import AutoModel
+
+NAME = "somebody/unknown-network"
+
+
+def make():
+    return AutoModel.from_pretrained(NAME)
+
+
+def perhaps(pretrained=False):
+    if pretrained:
+        return AutoModel.from_pretrained(NAME)
+    return None
+
+
+def folder():
+    return AutoModel.from_pretrained(".")
+"""
+
+
+def test_a_factory_that_loads_from_the_hub_is_stopped_before_anything_is_imported(tmp_path: Path) -> None:
+    script = tmp_path / "net.py"
+    script.write_text(FROM_THE_HUB + "\nraise RuntimeError('it was imported')\n", encoding="utf-8")
+    with pytest.raises(WantsNetwork, match=r"net.py:make tries to download from huggingface\.co"):
+        check_downloads(script, "make", "net.py:make")
+    for name in ("perhaps", "folder", "absent"):
+        check_downloads(script, name, f"net.py:{name}")

@@ -4,7 +4,7 @@ import pytest
 
 from epochcast.describe.capture.hf import hf_model
 from epochcast.describe.capture.zoo import zoo_model
-from epochcast.describe.graph.adapters import adapted_layers
+from epochcast.describe.graph.adapters import adapted_layers, matched, target_names
 from epochcast.describe.graph.op_kinds import Matmul
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.describe.graph.trace import Trace
@@ -90,3 +90,31 @@ def test_diffusion_networks_are_adapted_in_their_attention_like_the_scripts_of_d
 def test_a_target_may_be_the_end_of_a_path() -> None:
     made = zoo_model("sd15_unet", None).trace(Recipe(2, lora=4, lora_targets=("to_out.0",)))
     assert adapted_layers(p.layer for p in made.parameters if p.trainable) == ("to_out.0",)
+
+
+PATHS = ("model.layers.0.self_attn.q_proj", "model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj", "lm_head")
+
+
+def test_a_pattern_matches_whole_paths_as_in_peft() -> None:
+    pattern = r"model.layers.[\d]+.(mlp|cross_attn|self_attn).(up|down|gate|q|k|v|o)_proj"
+    assert matched([pattern], PATHS, ()) == set(PATHS[:3])
+    assert matched([r".*\.1\..*up_proj"], PATHS, ()) == {PATHS[2]}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(a|b)+_proj", "repeats too much"),
+        ("[a_proj", "is not a pattern of layers"),
+        ("up_pro", "no linear layer is called up_pro"),
+        (r".*(query|key)", "no linear layer is called"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_one_line(pattern: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        matched([pattern], PATHS, ())
+
+
+def test_targets_of_a_file_keep_patterns_and_the_ends_of_paths() -> None:
+    assert target_names("q_proj, model.layers.v_proj") == ("q_proj", "v_proj")
+    assert target_names(r".*\.(q|v)_proj") == (r".*\.(q|v)_proj",)

@@ -209,6 +209,19 @@ LANGUAGE = (
         0.42,
     ),
     Shape(
+        "verl",
+        lines(
+            "(TaskRunner pid=901) step:{} - global_seqlen/mean:52000.0 - actor/pg_loss:0.01 - timing_s/gen:100.2 - "
+            "timing_s/old_log_prob:12.1 - timing_s/update_actor:40.2 - timing_s/step:{} - perf/throughput:2200.5",
+            (1, 168.0),
+            (2, 168.0),
+            (3, 168.0),
+        ),
+        3,
+        None,
+        504.0,
+    ),
+    Shape(
         "olmo",
         minutes(
             "2031-01-02 03:0{m}:00.123\thost:0\tolmo_core.train.callbacks.console_logger:92\tINFO\t[step={n}/1000,epoch=1,eta=1 day, 2:03:04]",

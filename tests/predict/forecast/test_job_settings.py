@@ -134,6 +134,25 @@ def test_workers_that_a_file_says_count(given: Any) -> None:
     document = {"per_device_train_batch_size": 4, "dataloader_num_workers": 3}
     assert given(document).options["workers"] == given(document, loader_seconds=0.01).options["workers"] == 3
     assert "workers" not in given({"per_device_train_batch_size": 4}).options
+    assert given({"per_device_train_batch_size": 4}, dataset="imagenet-1k").options["workers"] == 0
+
+
+def test_an_adapter_that_a_built_network_does_not_take_is_named(tmp_path: Path) -> None:
+    text = """
+from peft import {kind}, get_peft_model
+from transformers import AutoModelForCausalLM
+
+model = get_peft_model(AutoModelForCausalLM.from_pretrained("gpt2"), {kind}({rank}=16))
+"""
+    script = tmp_path / "train.py"
+    script.write_text(text.format(kind="LoHaConfig", rank="r"))
+    loha = filled(None, {}, [script])
+    assert (loha.options["lora"], loha.options.get("adapter")) == (16, None)
+    assert any("LoHa is forecast as LoRA of the same rank" in note for note in loha.notes)
+    script.write_text(text.format(kind="PrefixTuningConfig", rank="num_virtual_tokens"))
+    prefix = filled(None, {}, [script])
+    assert "lora" not in prefix.options
+    assert any("prefix is forecast without it" in note for note in prefix.notes)
 
 
 def test_python_takes_the_same_files(tmp_path: Path) -> None:

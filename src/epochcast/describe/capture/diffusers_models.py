@@ -6,7 +6,8 @@
 
 The input is a latent, as `input_shape`: (channels, height, width) or (channels, frames, height, width). A shape with
 three channels is a picture or video in pixels, and its latent follows from the autoencoder's factors. Text encoders and
-autoencoder are not part of the network: trainers compute their results once and cache them. The loss is the squared
+autoencoder are not part of the network: trainers compute their results once and cache them, or run them in every step
+(`frozen_encoders`). The loss is the squared
 error of what the network predicts.
 """
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _FILE = "diffusers_models.toml"
 UNET = "UNet2DConditionModel"
+_CHANNELS = (4, 16)
+"""Of a latent of an autoencoder as Stable Diffusion's and FLUX's."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class DiffusionModel:
     frames: int = 4
     text_tokens: int = 256
     ids: tuple[str, ...] = ()
+    encoders: Mapping[str, int] = field(default_factory=dict)
+    """Encoders of the prompt, and how many tokens each reads."""
+    network: str = ""
+    """The same network among those that are built here."""
 
     @property
     def host_class(self) -> str | None:
@@ -69,19 +76,39 @@ def diffusers_name(hub_id: str) -> str:
     return next((name for name, model in diffusion_models().items() if hub_id.casefold() in model.ids), "")
 
 
+def diffusion_model_of(text: str) -> DiffusionModel | None:
+    """The diffusion model that a reference means, by its own name, its Hub id, or that of the network built here."""
+    from epochcast.describe.capture.hub import network_of
+
+    parts = ModelReference.of(text)
+    name = diffusers_name(parts.name) or parts.name
+    if parts.prefix == DIFFUSERS or diffusers_name(text):
+        return _asked(name)
+    built = network_of(text)
+    return next((model for model in diffusion_models().values() if model.network and model.network == built), None)
+
+
+def is_picture_model(model: DiffusionModel) -> bool:
+    """Whether its latents are those of the usual autoencoder of pictures, an eighth of each side."""
+    return len(model.latent) == 3 and model.pixels == DiffusionModel.pixels and model.latent[0] in _CHANNELS
+
+
 def load_diffusers(name: str, input_shape: tuple[int, ...] | None = None) -> Model:
     """The model of what follows `diffusers:`; its captures are cached on disk."""
     name = diffusers_name(name) or name
     text = str(ModelReference(DIFFUSERS, name))
     model = _asked(name)
-    shape = _latent(model, input_shape, text)
+    shape = latent_of(model, input_shape, text)
     return CachedModel(text, about(text, shape, {}), lambda: _captured(text, model, shape), model.host_class)
 
 
 def _read_model(entry: Mapping[str, Any]) -> DiffusionModel:
+    of_pipeline = {key: entry[key] for key in ("encoders", "network") if key in entry}
     values = {key: entry[key] for key in ("pixels", "frames", "text_tokens") if key in entry}
     config = {**entry.get("config", {}), **dict.fromkeys(entry.get("unset", ()))}
-    return DiffusionModel(entry["class"], config, tuple(entry["latent"]), **values, ids=tuple(entry.get("ids", ())))
+    return DiffusionModel(
+        entry["class"], config, tuple(entry["latent"]), **values, ids=tuple(entry.get("ids", ())), **of_pipeline
+    )
 
 
 def _asked(name: str) -> DiffusionModel:
@@ -112,7 +139,7 @@ def _from_file(reference: Reference) -> tuple[str, dict[str, Any]]:
     return values["_class_name"], {name: value for name, value in values.items() if not name.startswith("_")}
 
 
-def _latent(model: DiffusionModel, shape: tuple[int, ...] | None, text: str) -> tuple[int, ...]:
+def latent_of(model: DiffusionModel, shape: tuple[int, ...] | None, text: str) -> tuple[int, ...]:
     """The shape of the latent: as given, or of a picture or video in pixels."""
     if shape is None:
         return model.latent

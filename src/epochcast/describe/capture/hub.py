@@ -26,7 +26,7 @@ from epochcast.describe.capture.sample_contents import PLAIN, SampleContents
 from epochcast.describe.capture.zoo import ZOO, zoo_model
 from epochcast.describe.capture.zoo.entry import ZooEntry
 from epochcast.describe.capture.zoo.hub_sizes import SIZED
-from epochcast.errors import AmbiguousName, UnknownModel
+from epochcast.errors import AmbiguousName, UnknownModel, UnknownName
 
 LEAST_LETTERS, MOST_CHOICES = 2, 8
 """The beginning of a name of so many letters could be any model that begins so; the message lists so many."""
@@ -97,6 +97,26 @@ def is_hub_id(name: str) -> bool:
     if any(candidate in HUB for candidate in _index().get(plain(name), ())) or plain(name) in _hub_spellings():
         return True
     return "/" in name and bool(_original(name))
+
+
+def network_of(name: str) -> str:
+    """The network of the zoo that a name or Hub id means; empty where it means none."""
+    try:
+        meant = _meaning(name)
+    except (UnknownName, AmbiguousName):
+        return ""
+    return meant if meant in ZOO else HUB[meant].reference
+
+
+def is_built(name: str) -> bool:
+    """Whether the network that a name means is built here, and not captured."""
+    if name in ZOO:
+        return True
+    try:
+        hub_model = HUB.get(_meaning(name))
+    except (UnknownName, AmbiguousName):
+        return False
+    return hub_model is None or not hub_model.is_captured
 
 
 def is_known(name: str) -> bool:

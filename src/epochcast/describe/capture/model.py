@@ -79,6 +79,11 @@ class Renamed:
         self._notes = notes
         self._traces: Cache[Recipe, Trace] = Cache(32)
 
+    @property
+    def host_class(self) -> str | None:
+        """That of the model, whatever it is called."""
+        return getattr(self._model, "host_class", None)
+
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
         graph = self._model.graph(batch)

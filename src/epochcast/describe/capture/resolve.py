@@ -182,6 +182,9 @@ def _from_code(reference: ModelReference, input_shape: tuple[int, ...] | None) -
         error = name_not_in_script(text)
         if error is not None:
             raise error
+        from epochcast.describe.capture.script.hub_downloads import check_downloads
+
+        check_downloads(Path(reference.script), reference.factory, text)
     from epochcast.describe.capture.torch import load_torch
 
     return load_torch(text, input_shape)

@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass, fields
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_shape
 
 
@@ -41,6 +41,18 @@ _WHAT = {
     "audio_seconds": "sound of any length",
     "label_tokens": "labels of a length of their own",
 }
+CACHED, TEXT, PICTURES, ALL = "cached", "text", "vae", "all"
+ENCODERS = (CACHED, TEXT, PICTURES, ALL)
+"""Which frozen encoders of a diffusion model run in every step."""
+
+
+def find_encoders(name: str) -> str:
+    """One of them, by its name."""
+    if name not in ENCODERS:
+        raise UnknownName("encoders", name, ENCODERS)
+    return name
+
+
 PLAIN = SampleContents()
 """Nothing said."""
 

@@ -7,9 +7,11 @@
     ia3      y = l ∘ W x, or W (l ∘ x) in front of the last product of an MLP       Liu et al. 2022
     prefix   trained keys and values in front of every layer's         Li & Liang 2021
 
-A *target* is the end of a layer's path: `q_proj`, `to_out.0`.
+A *target* is the end of a layer's path: `q_proj`, `to_out.0`; or a pattern of whole paths, as in PEFT:
+`.*(self_attn|mlp).*_proj`.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -20,6 +22,10 @@ USUAL_RANKS: Mapping[str, int] = {LORA: 0, DORA: 8, LOHA: 8, LOKR: 8, IA3: 1, PR
 """Ranks where none is given: the defaults of PEFT; LoRA asks for its rank. IA3 has none, prefix tuning has tokens."""
 LABELS: Mapping[str, str] = {LORA: "LoRA", DORA: "DoRA", LOHA: "LoHa", LOKR: "LoKr", IA3: "IA3", PREFIX: "prefix"}
 
+_OF_PATTERNS = frozenset("[](){}|*+?^$\\")
+MOST_OF_PATTERN, MOST_REPEATS = 500, 6
+"""Characters of a pattern, and how many of its parts may repeat: matching takes a power of the length of a path."""
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
 MOST_NAMES = 12
 """Of layers in a message; of more, only those near the one that was given."""
 ALL_LINEAR = "all-linear"
@@ -37,6 +43,10 @@ _SCALED_BEFORE = ("down_proj", "wo", "mlp.c_proj", "dense_4h_to_h", "output.dens
 _MARKS = ("lora_", "hada_", "lokr_", "ia3_")
 
 
+class NoSuchLayer(BadInput):
+    """A target of an adapter that no linear layer has."""
+
+
 def find_adapter(name: str) -> str:
     """An adapter by its name."""
     wanted = name.strip().casefold()
@@ -50,6 +60,20 @@ def is_scaled_before(path: str) -> bool:
     return any(_is_named(path, target) for target in _SCALED_BEFORE)
 
 
+def is_pattern(target: str) -> bool:
+    """Whether a target is a regular expression."""
+    return not _OF_PATTERNS.isdisjoint(target)
+
+
+def target_names(written: str | Sequence[str]) -> tuple[str, ...]:
+    """Targets as a trainer's file has them: a pattern, a text with commas or spaces, or a list; of paths the end."""
+    if isinstance(written, str):
+        if is_pattern(written):
+            return (written,)
+        written = written.replace(",", " ").split()
+    return tuple(dict.fromkeys(each if is_pattern(each) else each.rpartition(".")[2] for each in map(str, written)))
+
+
 def matched(
     targets: Sequence[str], paths: Iterable[str], without_head: Collection[str], adapter: str = LORA
 ) -> set[str]:
@@ -60,7 +84,11 @@ def matched(
     """
     layers = tuple(paths)
     paths_of = {
-        target: {path for path in layers if _is_named(path, target)} for target in targets if target != ALL_LINEAR
+        target: set(filter(_pattern(target).fullmatch, layers))
+        if is_pattern(target)
+        else {path for path in layers if _is_named(path, target)}
+        for target in targets
+        if target != ALL_LINEAR
     }
     absent = sorted(target for target, those in paths_of.items() if not those)
     if absent:
@@ -75,16 +103,27 @@ def matched(
     raise _no_layer(sorted(DEFAULT_TARGETS), layers)
 
 
+def _pattern(target: str) -> re.Pattern[str]:
+    """A target compiled; one that could take long is refused."""
+    unbounded = sum(target.count(sign) for sign in "*+{")
+    if len(target) > MOST_OF_PATTERN or unbounded > MOST_REPEATS or _REPEATED_GROUP.search(target):
+        raise BadInput(f"the pattern {target!r} repeats too much: give the layers by their last names")
+    try:
+        return re.compile(target)
+    except re.error as problem:
+        raise BadInput(f"{target!r} is not a pattern of layers: {problem}") from problem
+
+
 def _is_named(path: str, target: str) -> bool:
     return path == target or path.endswith(f".{target}")
 
 
-def _no_layer(absent: Sequence[str], paths: Sequence[str]) -> BadInput:
+def _no_layer(absent: Sequence[str], paths: Sequence[str]) -> NoSuchLayer:
     linear = sorted({path.rpartition(".")[2] for path in paths})
     near = sorted({name for target in absent for name in get_close_matches(target, linear, n=3, cutoff=0.5)})
     is_near = bool(near) and len(linear) > MOST_NAMES
     offer = f"near: {', '.join(near)}" if is_near else f"the model has: {', '.join(linear) or 'none'}"
-    return BadInput(f"no linear layer is called {', '.join(absent)}; {offer}")
+    return NoSuchLayer(f"no linear layer is called {', '.join(absent)}; {offer}")
 
 
 def adapted_layers(layers: Iterable[str]) -> tuple[str, ...]:

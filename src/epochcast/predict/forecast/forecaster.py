@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from epochcast.base.notes import Importance, Note
-from epochcast.describe.capture.capture_cache import CachedModel
-from epochcast.describe.capture.model import COMPILED_NOTE, BuiltModel, Model
+from epochcast.describe.capture.model import COMPILED_NOTE, Model
 from epochcast.describe.capture.model_fingerprint import fingerprint
-from epochcast.describe.graph.adapters import adapted_layers
+from epochcast.describe.graph.adapters import NoSuchLayer, adapted_layers
 from epochcast.describe.graph.precision import SINGLE
 from epochcast.describe.graph.quantised_base import FOUR
 from epochcast.describe.graph.trace import Trace
@@ -163,7 +162,7 @@ def forecast_job(
         epochs=data.epochs,
         tokens_per_sample=data.tokens_per_sample,
         sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
-        contents=trace.contents,
+        contents=trace.contents or _given_shape(job, data),
         longest_sequence=None if job.length_distribution is None else job.length_distribution.most,
         packing=is_packed(job),
         steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
@@ -287,7 +286,7 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
 
 def _hosted(model: Model, placement: Placement) -> Placement:
     """With the host that the model is usually trained from, where nobody named one."""
-    host_class = model.host_class if isinstance(model, BuiltModel | CachedModel) else None
+    host_class = getattr(model, "host_class", None)
     if host_class is None or placement.host is not None or placement.device.launch_seconds is not None:
         return placement
     return replace(placement, host=assumed_host(host_class))
@@ -340,6 +339,11 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
     }
 
 
+def _given_shape(job: Job, data: Data) -> str:
+    """The size of what is no text, where the job says it."""
+    return "" if job.input_shape is None or data.fed == TEXT else f"{'x'.join(map(str, job.input_shape))} input"
+
+
 def _changed(job: Job, model: Model) -> tuple[str, ...]:
     """Whether a written job still means the same model."""
     if job.fingerprint is None or fingerprint(model) == job.fingerprint:
@@ -367,7 +371,7 @@ def _said_of_lengths(job: Job) -> Iterator[None]:
     try:
         yield
     except BadInput as problem:
-        if job.lengths is None:
+        if job.lengths is None or isinstance(problem, NoSuchLayer):
             raise
         raise BadInput(f"`lengths` is for language models, which take one number of tokens: {problem}") from problem
 

@@ -33,8 +33,8 @@ def _checked_lengths(text: str) -> str:
 class OnlyForecast(BadInput):
     """A verb was asked about a job that `epochcast forecast` alone answers."""
 
-    def __init__(self, option_text: str) -> None:
-        super().__init__(f"{option_text} is answered by `epochcast forecast` alone")
+    def __init__(self, option_text: str, also: str = " alone") -> None:
+        super().__init__(f"{option_text} is answered by `epochcast forecast`{also}")
         self.option_text = option_text
 
 

@@ -56,7 +56,7 @@ def settled(job: Job, device: Device | None, session: Session) -> Settled:
     if AUTO in (job.precision, job.optimizer):
         is_mixed = _is_language_model(job, session) or _is_diffusion_model(job, session)
         if job.precision == AUTO and not (is_mixed and device is None):
-            assumed["precision"] = _mixed_precision(device) if is_mixed and device else PLAIN["precision"]
+            assumed["precision"] = usual_mixed_precision(device) if is_mixed and device else PLAIN["precision"]
         half = half_base(str(assumed.get("precision")))
         if half is not None and isinstance(job.model, str) and _loads_base(job):
             assumed["weights"] = half
@@ -114,7 +114,7 @@ def _is_diffusion_model(job: Job, session: Session) -> bool:
         return False
 
 
-def _mixed_precision(device: Device) -> str:
+def usual_mixed_precision(device: Device) -> str:
     """The usual mixed precision of a device, where it multiplies halves faster than float32."""
     mixed = mixed_precision(device.peak_flops_per_second)
     peaks = device.peak_flops_per_second

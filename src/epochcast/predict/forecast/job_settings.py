@@ -6,7 +6,7 @@ what was left aside, and where two of them differ.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,17 @@ from epochcast.describe.capture.config.setting import (
     FILLING,
     GLOBAL_BATCH,
     PACKING,
+    PROMPTS_OF_GPU,
+    RESPONSES_OF_GPU,
     SETTLED,
     STEPS,
     ConfigSetting,
     ConfigSettings,
 )
 from epochcast.describe.datasets import Dataset, find_dataset
+from epochcast.describe.graph.adapters import LABELS, LOHA, LOKR, PREFIX
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.predict.forecast.generation_options import counts_otherwise
 from epochcast.predict.forecast.job import JOB_OPTIONS
 from epochcast.predict.forecast.lengths import PACKED, PADDED, WAYS, Lengths, lengths_in
 from epochcast.predict.forecast.strategies.degrees import degrees_in
@@ -37,6 +41,7 @@ MOST_NAMED = 5
 
 MODEL = "model"
 _BATCHES = ("batch", "global_batch")
+_OF_PEFT = (LOHA, LOKR, PREFIX)
 _QUANTISED = ("four_bit", "eight_bit", "quantize")
 _OF_LOADER = ("workers", "prefetch")
 # Ways to train in which every GPU sees samples of its own.
@@ -108,8 +113,9 @@ class _Filling:
         self._leave_unknown()
         self._settle_precision()
         self._settle_batch()
+        self._settle_prompts()
         self._settle_places()
-        self._settle_adapter()
+        self._settle_adapter(model)
         self._settle_text_length()
         options = self._options()
         self._settle_length(options)
@@ -193,6 +199,16 @@ class _Filling:
                 "(micro batch × accumulation × data parallel GPUs)"
             )
 
+    def _settle_prompts(self) -> None:
+        """Prompts of a step over all GPUs, by what one of them has."""
+        of_gpu = [self.settings.pop(name, None) for name in (PROMPTS_OF_GPU, RESPONSES_OF_GPU)]
+        for said, each in zip(of_gpu, (1, self._value("generations") or 1), strict=True):
+            if said is not None and self.given.get("prompts_per_step") is None:
+                setting, source = said
+                training = (self._value("gpus") or 1) - (self._value("generation_gpus") or 0)
+                prompts = max(1, setting.value * max(training // self._split(), 1) // each)
+                self.settings["prompts_per_step"] = ConfigSetting("prompts_per_step", prompts, setting.key), source
+
     def _split(self) -> int:
         """GPUs that share one model, by the strategy."""
         degrees = degrees_in(str(self._value("strategy") or "")) or {}
@@ -200,7 +216,7 @@ class _Filling:
 
     def _settle_places(self) -> None:
         """GPUs that the user counts otherwise are not spread over the file's nodes; how an optimizer updates goes with
-        it; what a trainer starts by itself is no setting of its loader.
+        it; what a trainer starts by itself counts where the data are images.
         """
         if "update_style" in self.settings:
             optimizer = self.settings.get("optimizer")
@@ -212,13 +228,19 @@ class _Filling:
             self.settings.pop("nodes", None)
         if self.given.get("tokens") is not None:  # they count the whole training
             self.settings.pop("epochs", None)
-        if self.given.get("loader_seconds") is None:
+        if self.given.get("loader_seconds") is None and not self._reads_images():
             for name in _OF_LOADER:
                 if name in self.settings and self.settings[name][0].is_default:
                     del self.settings[name]
 
-    def _settle_adapter(self) -> None:
+    def _reads_images(self) -> bool:
+        """Whether the data set is known, and one of images."""
+        name = self._value("dataset")
+        return name is not None and find_dataset(name).kind == "image"
+
+    def _settle_adapter(self, model: object) -> None:
         """Layers of adapters need a rank; quantised weights are frozen, with an adapter beside them."""
+        self._settle_kind_of_adapter(model)
         if any(self.given.get(name) for name in _QUANTISED):
             for name in _QUANTISED:
                 if name in self.settings and name not in self.given:
@@ -233,6 +255,24 @@ class _Filling:
             (setting, source), *_ = [self.settings.pop(name) for name in quantised]
             place = f"{source.name}, {setting.key}"
             self.notes.append(f"{place}: quantised weights are not trained, and no adapter was read; give `lora`")
+
+    def _settle_kind_of_adapter(self, model: object) -> None:
+        """Networks that are built here take only some of PEFT's adapters: LoRA stands for another of its rank."""
+        from epochcast.describe.capture.hub import is_built
+
+        said = self.settings.get("adapter")
+        if said is None or said[0].value not in _OF_PEFT or not isinstance(model, str) or not is_built(model):
+            return
+        setting, source = self.settings.pop("adapter")
+        if setting.value == PREFIX:
+            self.settings.pop("lora", None)
+            stands = "without it"
+        else:
+            stands = "as LoRA of the same rank"
+        self._problem(
+            f"{source.name}, {setting.key}: {LABELS[setting.value]} is forecast {stands}; for {LABELS[setting.value]} "
+            "itself give hf:config.json as MODEL"
+        )
 
     def _settle_text_length(self) -> None:
         """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""
@@ -285,6 +325,10 @@ class _Filling:
         strategy = str(options.get("strategy") or "ddp")
         is_known = degrees_in(strategy) is not None or strategy.partition(":")[0] in _DATA_PARALLEL
         batch = options.get("global_batch")
+        if counts_otherwise(options) and options.get("prompts_per_step") is not None:
+            rounds = options.get("updates_per_batch", 1) * options.get("epochs_per_batch", 1)
+            setting = replace(setting, value=-(-setting.value // rounds))
+            batch = options["prompts_per_step"]
         if batch is None and options.get("batch") is not None and is_known:
             replicas = max(options.get("gpus", 1) // self._split(), 1)
             batch = options["batch"] * options.get("accumulate", 1) * replicas

@@ -84,7 +84,8 @@ class PostTrainingOptions(GenerationOptions):
         """Raise for a job that is no training step."""
         super().check_is_step()
         if self.is_post_training:
-            raise OnlyForecast(f"--algorithm {self.algorithm}")
+            also = " and `epochcast advise`" if self.generates else " alone"
+            raise OnlyForecast(f"--algorithm {self.algorithm}", also)
 
     def check_post_training(self) -> None:
         """Raise where options of post-training contradict each other."""

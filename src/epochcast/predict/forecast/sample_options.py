@@ -5,7 +5,7 @@ from functools import partial
 
 from epochcast.base.options import option
 from epochcast.base.record import Record
-from epochcast.describe.capture.sample_contents import SampleContents, parse_images
+from epochcast.describe.capture.sample_contents import CACHED, SampleContents, find_encoders, parse_images
 from epochcast.units import parse_seconds
 
 MOST_FRAMES, MOST_LABELS, MOST_AUDIO_SECONDS = 4096, 65_536, 3600.0
@@ -36,6 +36,11 @@ class SampleOptions(Record):
         None, "Length of the labels of speech, padding included.", unit="tokens", least=1, most=MOST_LABELS
     )
 
+    encoders: str = _model(
+        CACHED,
+        "Frozen encoders of a diffusion model that run in every step: text, vae or all; cached: none does.",
+        parse=find_encoders,
+    )
     steps_per_epoch: int | None = option(
         None, "Steps of an epoch, like 250, whatever the data (nnU-Net).", group="data", least=1, most=10**9
     )

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.capture_cache import CachedModel
+from epochcast.describe.capture.frozen_encoders import with_encoders
 from epochcast.describe.capture.model import Model
 from epochcast.describe.capture.model_reference import ModelReference
 from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.capture.sample_contents import CACHED, find_encoders
 from epochcast.describe.capture.workload import Workload
 from epochcast.describe.graph.language_model import is_language_model
 from epochcast.describe.graph.recipe import Recipe
@@ -97,7 +99,14 @@ class Session:
         if isinstance(model, CachedModel) and model.is_stale:
             self._networks.forget(key)
             model = self._networks.get(key, build)
-        return model
+        return self._encoded(model, job)
+
+    def _encoded(self, model: Model, job: Job) -> Model:
+        """The network, with the frozen encoders that run in front of it."""
+        if find_encoders(job.encoders) == CACHED:
+            return model
+        key = model, job.encoders
+        return self._networks.get(key, lambda: with_encoders(model, str(job.model), job.longest_shape, job.encoders))
 
     def is_language_model(self, job: Job) -> bool:
         """Whether the network of a job reads tokens and scores a vocabulary."""

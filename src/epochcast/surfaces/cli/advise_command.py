@@ -6,6 +6,7 @@ import typer
 
 from epochcast.decide.advise.advise_request import AdviseRequest
 from epochcast.errors import BadInput, DoesNotFit
+from epochcast.predict.forecast.post_training_options import SFT
 from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show
 from epochcast.surfaces.cli.job_flags import JobArguments, job_command
 
@@ -41,13 +42,15 @@ def advise(
     wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Recommend a batch size and data loader workers. Names the bottleneck."""
+    """Recommend a batch size and data loader workers, or with --algorithm how GPUs are shared. Names the bottleneck."""
     from epochcast import api
 
     if "loader_seconds" in arguments.typed and (loader is not None or probe_loader):
         raise BadInput(
             "give the loader's time (--loader-seconds) or have it measured (--loader, --probe-loader), not both"
         )
+    if arguments.options.get("algorithm", SFT) != SFT:
+        return _show_placement(arguments, as_json)
     batches = _two_batches(probe_batches)
     measured_loader = _measured_loader(loader) if loader is not None or probe_loader else None
     answer = api.advise(
@@ -76,6 +79,21 @@ def advise(
         return Group(*pieces)
 
     show(body, as_json, view, explain=explain, wide=wide)
+    return 0 if answer.fits else DoesNotFit.exit_code
+
+
+def _show_placement(arguments: JobArguments, as_json: bool) -> int:
+    """How post-training shares its GPUs."""
+    from epochcast import api
+
+    answer = api.advise_placement(arguments.model, config=None, **arguments.options)
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.placement_advice(answer)
+
+    show(answer.as_dict(), as_json, view)
     return 0 if answer.fits else DoesNotFit.exit_code
 
 

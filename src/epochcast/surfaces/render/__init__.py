@@ -24,6 +24,7 @@ from epochcast.surfaces.render.inspection_table import comparison, inspection
 from epochcast.surfaces.render.memory_table import memory
 from epochcast.surfaces.render.neighbours_table import with_neighbours
 from epochcast.surfaces.render.oom_table import oom
+from epochcast.surfaces.render.placement_advice_table import placement_advice
 from epochcast.surfaces.render.plan_table import plan
 from epochcast.surfaces.render.policies_table import policies, simulation
 from epochcast.surfaces.render.post_training_table import post_training
@@ -56,6 +57,7 @@ __all__ = [
     "memory",
     "models",
     "oom",
+    "placement_advice",
     "plan",
     "policies",
     "post_training",

@@ -3,6 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from epochcast.describe.graph.precision import OF_HALF_WEIGHTS
 from epochcast.predict.post_training.post_training import PostTraining
 from epochcast.surfaces.render.notes_view import Notes
 from epochcast.surfaces.render.table_parts import INTERVAL, Cells, interval_cells, rate, table
@@ -43,7 +44,8 @@ def _part(answer: PostTraining, name: str) -> str:
 def _title(answer: PostTraining) -> str:
     where = answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}"
     split = f"{answer.generation_gpus} GPUs generate" if answer.generation_gpus else "colocated"
-    words = [f"{answer.algorithm} of {answer.model} on {where}", answer.strategy, answer.precision]
+    words = [f"{answer.algorithm} of {answer.model} on {where}", answer.strategy]
+    words.append(OF_HALF_WEIGHTS.get(answer.precision, answer.precision))
     if answer.lora:
         words.append(f"LoRA rank {answer.lora}")
     if answer.engine is not None:

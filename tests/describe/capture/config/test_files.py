@@ -125,6 +125,7 @@ def test_training_arguments_have_defaults(tmp_path: Path) -> None:
         "epochs": 3,
         "optimizer": "adamw",
         "precision": "fp32",
+        "workers": 0,
     }
 
 

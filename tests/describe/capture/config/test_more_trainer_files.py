@@ -347,9 +347,34 @@ def test_trl(tmp_path: Path) -> None:
     }
 
 
-def test_a_dpo_command_names_the_reference_model(tmp_path: Path) -> None:
-    settings = read(tmp_path, "dpo.sh", "trl dpo --model_name_or_path gpt2 --per_device_train_batch_size 2\n")
-    assert settings.not_modelled == ("DPOConfig: pairs of answers and the pass of the reference model",)
+def test_a_kto_command_names_the_reference_model(tmp_path: Path) -> None:
+    settings = read(tmp_path, "kto.sh", "trl kto --model_name_or_path gpt2 --per_device_train_batch_size 2\n")
+    assert settings.not_modelled == ("KTOConfig: the pass of the reference model",)
+
+
+def test_sums_of_a_shell_are_worked_out(tmp_path: Path) -> None:
+    text = """
+    GPUS=4
+    ROUNDS=$(( 64 / (2 * GPUS) ))
+    ACCUMULATE="--gradient_accumulation_steps $(expr 32 / $GPUS)"
+    swift sft --model gpt2 $ACCUMULATE --lora_rank $ROUNDS --max_length $((2 * 512))
+    """
+    options = values(read(tmp_path, "train.sh", text))
+    assert (options["accumulate"], options["lora"], options["input_shape"]) == (8, 8, (1024,))
+
+
+def test_an_option_that_shows_when_the_script_runs_is_named(tmp_path: Path) -> None:
+    settings = read(tmp_path, "train.sh", "swift sft --model gpt2 --max_length $(wc -l file) --learning_rate $LR\n")
+    assert settings.notes == ("max_length: known only when the script runs",)
+
+
+def test_a_mesh_counts_gpus(tmp_path: Path) -> None:
+    text = "base_model: gpt2\nmicro_batch_size: 1\ndp_shard_size: 4\ntensor_parallel_size: 2\n"
+    settings = read(tmp_path, "axolotl.yml", text)
+    assert values(settings)["gpus"] == 8
+    assert settings.not_modelled == ("tensor_parallel_size (tensor parallelism: give `strategy`)",)
+    text = "model: {_component_: torchtune.models.qwen2_5.qwen2_5_7b_base}\ncontext_parallel_dim: 1\n"
+    assert read(tmp_path, "torchtune.yaml", text).not_modelled == ()
 
 
 def test_examples_of_diffusers(tmp_path: Path) -> None:
@@ -387,7 +412,7 @@ def test_slurm_says_nodes_and_gpus(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_training_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^setup.sh has no command that starts a training known here \(verl"):
+    with pytest.raises(BadInput, match=r"^setup.sh has no command that starts a training known here \(.*torchtune"):
         read(tmp_path, "setup.sh", "pip install torch\npython prepare.py --out data\n")
 
 
@@ -396,3 +421,48 @@ def test_a_command_that_names_a_file_reads_it(tmp_path: Path) -> None:
     command = "accelerate launch --num_processes 4 -m axolotl.cli.train train.yml --num_epochs 2\n"
     options = values(read(tmp_path, "go.sh", command))
     assert (options["batch"], options["epochs"], options["gpus"]) == (3, 2, 4)
+
+
+def test_what_is_on_is_named_also_where_true_equals_one(tmp_path: Path) -> None:
+    zero = {"stage": 3, "zero_quantized_weights": True, "zero_hpz_partition_size": 1}
+    document = {"train_micro_batch_size_per_gpu": 4, "zero_optimization": zero, "compile": {"enabled": True}}
+    settings = read(tmp_path, "ds.json", document)
+    assert settings.not_modelled == ("zero_optimization.zero_quantized_weights",)
+    assert values(settings)["compile"] == "inductor"
+
+
+def test_a_lightning_data_module_says_its_workers(tmp_path: Path) -> None:
+    document = {"trainer": {"devices": 2}, "data": {"init_args": {"batch_size": 64, "num_workers": 6}}}
+    options = values(read(tmp_path, "cli.yaml", document))
+    assert (options["batch"], options["workers"], options["gpus"]) == (64, 6, 2)
+
+
+def test_tensor_parallelism_of_accelerate_is_named(tmp_path: Path) -> None:
+    text = "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n"
+    mesh = "parallelism_config: {parallelism_config_dp_shard_size: 4, parallelism_config_tp_size: 2}\n"
+    settings = read(tmp_path, "fsdp.yaml", text + mesh)
+    assert settings.unread == ()
+    assert [what.partition(" ")[0] for what in settings.not_modelled] == [
+        "parallelism_config.parallelism_config_tp_size"
+    ]
+
+
+def test_kohya_reads_the_file_of_data_sets_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "data.toml").write_text("[[datasets]]\nbatch_size = 2\nresolution = [768, 768]\n", encoding="utf-8")
+    command = (
+        "accelerate launch sdxl_train_network.py --pretrained_model_name_or_path sd_xl_base_1.0.safetensors "
+        "--network_module networks.lora --network_dim 8 --dataset_config data.toml --cache_latents\n"
+    )
+    options = values(read(tmp_path, "train.sh", command))
+    assert (options["batch"], options["input_shape"], options["encoders"]) == (2, (4, 96, 96), "text")
+
+
+def test_diffusers_scripts_run_encoders_unless_they_cache_them(tmp_path: Path) -> None:
+    command = (
+        "accelerate launch {} --pretrained_model_name_or_path=stabilityai/stable-diffusion-xl-base-1.0 --resolution=512"
+    )
+    options = values(read(tmp_path, "a.sh", command.format("train_text_to_image_lora_sdxl.py")))
+    assert options["encoders"] == "all"
+    assert "encoders" not in values(read(tmp_path, "b.sh", command.format("train_text_to_image_sdxl.py")))
+    settings = read(tmp_path, "c.sh", command.format("train_controlnet_sdxl.py") + " --optimizer prodigy")
+    assert "a ControlNet" in settings.not_modelled[0]

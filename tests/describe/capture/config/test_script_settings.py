@@ -110,6 +110,7 @@ def test_training_arguments_of_a_script_name_deepspeed(tmp_path: Path) -> None:
         "precision": "amp_bf16",
         "optimizer": "adamw8bit",
         "checkpointing": True,
+        "workers": 0,
     }
     assert own.uses_deepspeed and deepspeed.value("strategy") == "zero3"
 

@@ -297,8 +297,7 @@ def test_files_that_say_no_model_are_named(tmp_path: Path) -> None:
 
 def test_an_unknown_trainer_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
-        BadInput,
-        match=r"^train.yml: unknown settings file: expected one of verl, EasyR1, OpenRLHF, NeMo-RL, torchtune, axolotl",
+        BadInput, match=r"^train.yml: unknown settings file: expected one of .*torchtune, axolotl"
     ) as error:
         read(tmp_path, "train.yml", "recipe: cake\nflour_grams: 500\n")
     message = str(error.value)

@@ -84,12 +84,12 @@ COMMAND_LINE = """
     model = AutoModelForCausalLM.from_pretrained(name, quantization_config=get_quantization_config(model_args))
     trainer = SFTTrainer(model=model, args=training_args, peft_config=get_peft_config(model_args))
 """
-DPO = """
-    from peft import LoraConfig, PrefixTuningConfig
-    from trl import DPOConfig, DPOTrainer
+KTO = """
+    from peft import AdaLoraConfig, LoraConfig
+    from trl import KTOConfig, KTOTrainer
 
-    args = DPOConfig("out", max_length=512, per_device_train_batch_size=1, bf16=False, eval_strategy="steps")
-    trainer = DPOTrainer(model=model, args=args, peft_config=PrefixTuningConfig(num_virtual_tokens=20))
+    args = KTOConfig("out", max_length=512, per_device_train_batch_size=1, bf16=False, eval_strategy="steps")
+    trainer = KTOTrainer(model=model, args=args, peft_config=AdaLoraConfig(r=20))
 """
 
 
@@ -119,6 +119,7 @@ def test_the_shortest_script_has_the_defaults_of_trl(tmp_path: Path) -> None:
         "batch": 8,
         "epochs": 3,
         "optimizer": "adamw",
+        "workers": 0,
     }
 
 
@@ -139,6 +140,7 @@ def test_a_script_of_qlora_is_read_whole(tmp_path: Path) -> None:
         "optimizer": "paged_adamw8bit",
         "precision": "amp_bf16",
         "checkpointing": True,
+        "workers": 0,
     }
     assert settings.not_modelled == ()
     assert settings.notes == ()
@@ -161,11 +163,66 @@ def test_configs_from_the_command_line_are_missed_aloud(tmp_path: Path) -> None:
 
 
 def test_other_trainers_and_adapters_are_named_as_not_modelled(tmp_path: Path) -> None:
-    settings = read(tmp_path, DPO)
+    settings = read(tmp_path, KTO)
     assert values(settings)["precision"] == "fp32"  # bf16 is off
     named = " ".join(settings.not_modelled)
-    assert all(word in named for word in ("DPOConfig", "reference model", "PrefixTuningConfig", "eval_strategy"))
+    assert all(word in named for word in ("KTOConfig", "reference model", "AdaLoraConfig", "eval_strategy"))
     assert settings.notes == ()
+
+
+PEFT = """
+    from peft import {kind}, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    model = get_peft_model(AutoModelForCausalLM.from_pretrained("gpt2"), {kind}({arguments}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "adapter", "rank", "targets"),
+    [
+        ("IA3Config", "target_modules=['c_attn', 'mlp.c_proj'], feedforward_modules=['mlp.c_proj']", "ia3", 1, 2),
+        ("LoHaConfig", "r=16, target_modules=['c_attn']", "loha", 16, 1),
+        ("LoKrConfig", "target_modules='all-linear'", "lokr", 8, 1),
+        ("PrefixTuningConfig", "task_type='CAUSAL_LM', num_virtual_tokens=30", "prefix", 30, 0),
+    ],
+)
+def test_other_adapters_of_peft(
+    tmp_path: Path, kind: str, arguments: str, adapter: str, rank: int, targets: int
+) -> None:
+    said = values(read(tmp_path, PEFT.format(kind=kind, arguments=arguments)))
+    assert (said["adapter"], said["lora"], len(said.get("lora_targets", ()))) == (adapter, rank, targets)
+
+
+UNSLOTH = """
+    from unsloth import FastLanguageModel
+    from trl import SFTConfig, SFTTrainer
+
+    length = 2048
+    model, tokenizer = FastLanguageModel.from_pretrained("unsloth/Meta-Llama-3.1-8B", max_seq_length=length)
+    model = FastLanguageModel.get_peft_model(model, target_modules=["q_proj", "v_proj"], lora_dropout=0)
+    SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2, max_steps=60, optim="adamw_8bit"))
+"""
+
+
+def test_unsloth_trains_adapters_beside_four_bits_with_its_kernels(tmp_path: Path) -> None:
+    said = values(read(tmp_path, UNSLOTH))
+    assert (said["lora"], said["lora_targets"], said["kernels"]) == (16, ("q_proj", "v_proj"), "unsloth")
+    assert (said["quantize"], said["optimizer"]) == ("nf4-dq", "adamw8bit")
+
+
+ULTRALYTICS = """
+    from ultralytics import YOLO
+
+    model = YOLO("yolo11n.pt")
+    model.train(data="coco.yaml", epochs=300, imgsz=640, batch=128, device=[0, 1, 2, 3], workers=16)
+"""
+
+
+def test_a_script_of_ultralytics_says_what_its_command_line_does(tmp_path: Path) -> None:
+    said = values(read(tmp_path, ULTRALYTICS))
+    assert (said["model"], said["batch"], said["gpus"], said["workers"]) == ("yolo11n", 32, 4, 16)
+    assert (said["input_shape"], said["epochs"], said["dataset"]) == ((3, 640, 640), 300, "coco")
 
 
 @pytest.mark.parametrize(
@@ -186,9 +243,8 @@ def test_no_argument_is_passed_over_in_silence(tmp_path: Path, argument: str, sa
 def test_a_rank_that_is_only_known_later_is_the_default_and_said(tmp_path: Path) -> None:
     script = "from peft import LoraConfig\nconfig = LoraConfig(r=args.rank, target_modules=r'.*(q|v)_proj')\n"
     settings = read(tmp_path, script)
-    assert values(settings) == {"lora": 8, "lora_dropout": 0.0}
+    assert values(settings) == {"lora": 8, "lora_dropout": 0.0, "lora_targets": (".*(q|v)_proj",)}
     assert "rank 8 is taken, give `lora`" in settings.notes[0]
-    assert settings.not_modelled[0].startswith("target_modules")
 
 
 def test_a_script_counts_where_the_user_says_nothing(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ _HARMLESS = (
 )
 _HARMLESS_OF_FSDP = (
     *("fsdp_cpu_ram_efficient_loading", "fsdp_version", "fsdp_state_dict_type", "fsdp_sync_module_states"),
-    "fsdp_use_orig_params",
+    *("fsdp_use_orig_params", "fsdp_auto_wrap_policy", "fsdp_transformer_layer_cls_to_wrap", "fsdp_min_num_params"),
 )
 
 
@@ -64,6 +64,12 @@ def read_accelerate(name: str, document: Mapping[str, Any]) -> ConfigSettings:
     _read_precision(reader)
     kind = reader.text("distributed_type") or "no"
     _SHARED.get(kind, _read_other)(reader)
+    mesh = reader.section("parallelism_config")
+    prefix = "parallelism_config_"
+    mesh.read_keys |= {f"{prefix}dp_replicate_size", f"{prefix}dp_shard_size"}
+    for key in (f"{prefix}tp_size", f"{prefix}cp_size", f"{prefix}sp_size"):
+        if (mesh.integer(key) or 1) > 1:
+            mesh.leave(key, "give `strategy`, like dp4,tp2")
     if reader.flag("use_cpu"):
         reader.leave("use_cpu", "name a device that is a processor, such as local")
     dynamo = reader.section("dynamo_config")

@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, InvalidSetting, Reader
-from epochcast.describe.graph.adapters import ALL_LINEAR
+from epochcast.describe.graph.adapters import (
+    ALL_LINEAR,
+    IA3,
+    LOHA,
+    LOKR,
+    PREFIX,
+    USUAL_RANKS,
+    target_names,
+)
+from epochcast.describe.graph.kernels import UNSLOTH
 
 RANK, DROPOUT = 8, 0.0
 """PEFT's defaults."""
@@ -26,26 +35,23 @@ _LORA_NOT_MODELLED: Mapping[str, str] = {
     "eva_config": "",
     "loftq_config": "",
 }
+ADAPTERS: Mapping[str, tuple[str, str]] = {
+    "IA3Config": (IA3, ""),
+    "LoHaConfig": (LOHA, "r"),
+    "LoKrConfig": (LOKR, "r"),
+    "PrefixTuningConfig": (PREFIX, "num_virtual_tokens"),
+}
+"""PEFT's configs of adapters that are forecast, and the argument that is the rank, or the tokens of a prefix."""
+_ADAPTERS_NOT_MODELLED: Mapping[str, str] = {
+    "prefix_projection": "the network that makes the prefix is left out",
+    "use_effective_conv2d": "",
+    **_LORA_NOT_MODELLED,
+}
 OTHER_ADAPTERS = frozenset(
     (
         *("AdaLoraConfig", "AdaptionPromptConfig", "BOFTConfig", "BoneConfig", "C3AConfig", "FourierFTConfig"),
-        *(
-            "HRAConfig",
-            "IA3Config",
-            "LNTuningConfig",
-            "LoHaConfig",
-            "LoKrConfig",
-            "MissConfig",
-            "MultitaskPromptTuningConfig",
-        ),
-        *(
-            "OFTConfig",
-            "PolyConfig",
-            "PrefixTuningConfig",
-            "PromptEncoderConfig",
-            "PromptTuningConfig",
-            "RandLoraConfig",
-        ),
+        *("HRAConfig", "LNTuningConfig", "MissConfig", "MultitaskPromptTuningConfig"),
+        *("OFTConfig", "PolyConfig", "PromptEncoderConfig", "PromptTuningConfig", "RandLoraConfig"),
         *(
             "TrainableTokensConfig",
             "VBLoRAConfig",
@@ -92,6 +98,41 @@ def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = f
     return reader.settings("LoraConfig")
 
 
+def read_adapter(kind: str, name: str, document: Mapping[str, Any], unread: frozenset[str]) -> ConfigSettings:
+    """The kind, rank and layers of another config of PEFT, by the name of its class."""
+    adapter, rank_key = ADAPTERS[kind]
+    reader = Reader(name, document)
+    reader.set("adapter", adapter, kind)
+    rank = reader.integer(rank_key) if rank_key else None
+    reader.set("lora", rank or USUAL_RANKS[adapter], rank_key or kind, is_default=rank is None)
+    if rank_key in unread:
+        reader.notes.append(
+            f"{rank_key} of {kind} is known only when the script runs: {USUAL_RANKS[adapter]} is taken, give `lora`"
+        )
+    if adapter != PREFIX:
+        _read_targets(reader, unread)
+    for key, why in _ADAPTERS_NOT_MODELLED.items():
+        if reader.take(key) or key in unread:
+            reader.leave(key, why)
+    return reader.settings(kind)
+
+
+def read_unsloth(name: str, document: Mapping[str, Any], unread: frozenset[str]) -> ConfigSettings:
+    """`FastLanguageModel.get_peft_model(…)` of unsloth: LoRA of rank 16 on all linear layers, and its kernels, which
+    keep checkpoints in host memory unless `use_gradient_checkpointing` says otherwise.
+    """
+    said = {"r": 16, "target_modules": ALL_LINEAR, **{key: value for key, value in document.items() if key != "model"}}
+    settings = read_lora(name, said, unread)
+    reader = Reader(name, said, entries=list(settings.settings), not_modelled=list(settings.not_modelled))
+    reader.notes += settings.notes
+    reader.set("kernels", UNSLOTH, "get_peft_model")
+    key = "use_gradient_checkpointing"
+    written = said.get(key, UNSLOTH)
+    if key not in unread and written != UNSLOTH:
+        reader.leave(key, "checkpoints are forecast in host memory")
+    return reader.settings("unsloth")
+
+
 def _read_targets(reader: Reader, unread: frozenset[str]) -> None:
     key = "target_modules"
     targets = reader.take(key)
@@ -99,14 +140,8 @@ def _read_targets(reader: Reader, unread: frozenset[str]) -> None:
         reader.notes.append(
             f"{key} are known only when the script runs: the usual layers are taken, give `lora_targets`"
         )
-    elif isinstance(targets, list):
-        reader.set("lora_targets", tuple(dict.fromkeys(target.rpartition(".")[2] for target in targets)), key)
-    elif targets == ALL_LINEAR:
-        reader.set("lora_targets", (ALL_LINEAR,), key)
-    elif isinstance(targets, str) and targets.replace("_", "").replace(".", "").isalnum():
-        reader.set("lora_targets", (targets.rpartition(".")[2],), key)
-    elif targets is not None:
-        reader.leave(key, f"{targets!r} is a pattern; the usual layers are taken, give `lora_targets`")
+    elif isinstance(targets, list | str) and targets:
+        reader.set("lora_targets", target_names(targets), key)
 
 
 def read_bits_and_bytes(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> ConfigSettings:

@@ -9,15 +9,28 @@ Lines that end in a backslash go on in the next one. Variables that the script s
 `--num-layers 32` is `num_layers: 32`, an option without a value is true, and one with several has a list.
 """
 
+import ast
+import operator
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 _CONTINUED = re.compile(r"\\\s*\n")
 _SETS = re.compile(r"^(?:export\s+|local\s+|declare\s+(?:-\S+\s+)*)?([A-Za-z_]\w*)(\+?)=(.*)$", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?:\[[@*]\])?(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
+_SUM = re.compile(r"\$\(\(([^`\n]{1,200}?)\)\)(?!\))|\$\(\s*expr\s+([^()`]*)\)")
+"""$((32 / GPUS)) and $(expr 32 / $GPUS)."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SIGNS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_MOST_OF_SUM = 10**15
 _OPTION = re.compile(r"^--?[A-Za-z][\w.-]*")
 _PAIR = re.compile(r"^[A-Za-z_][\w.]*=")
 MOST_VALUES = 64
@@ -51,6 +64,8 @@ class CommandLine:
     subcommand: str = ""
     files: list[str] = field(default_factory=list)
     """Files of settings among its words."""
+    unread: list[str] = field(default_factory=list)
+    """Options whose value is only known when the script runs."""
 
     @property
     def gpus(self) -> int | None:
@@ -109,13 +124,18 @@ def _commands(text: str) -> Iterator[list[str]]:
         if waiting.count("(") > waiting.count(")") and len(waiting) < 100_000:
             continue
         try:
-            words = shlex.split(waiting)
+            words = shlex.split(_SUM.sub(_without_spaces, waiting))
         except ValueError:  # a quotation that goes on in the next line
             if len(waiting) < 100_000:
                 continue
             words = []
         waiting = ""
         yield from _parted(words)
+
+
+def _without_spaces(match: re.Match[str]) -> str:
+    """A sum as one word: spaces change nothing in it."""
+    return f"$(({''.join((match[1] or match[2]).split())}))"
 
 
 def _without_comment(line: str) -> str:
@@ -176,7 +196,32 @@ def _expanded(word: str, variables: Mapping[str, Sequence[str]]) -> list[str]:
         values = variables.get(match[1] or match[3])
         return " ".join(values) if values is not None else match[2] or match[0]
 
-    return [_VARIABLE.sub(value, word)]
+    def sum_of(match: re.Match[str]) -> str:
+        return _worked_out(match[1] or match[2], variables) or match[0]
+
+    return [_VARIABLE.sub(value, _SUM.sub(sum_of, word))]
+
+
+def _worked_out(text: str, variables: Mapping[str, Sequence[str]]) -> str:
+    """A sum of whole numbers and variables: 32 / $GPUS; empty where it is anything else."""
+    named = _VARIABLE.sub(lambda match: " ".join(variables.get(match[1] or match[3], (match[0],))), text)
+    bare = _NAME.sub(lambda match: " ".join(variables.get(match[0], (match[0],))), named)
+    try:
+        return str(_whole(ast.parse(bare.replace("\\", "").strip(), mode="eval").body))
+    except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError):
+        return ""
+
+
+def _whole(expression: ast.expr) -> int:
+    """+, -, *, / and % of whole numbers, as a shell has them."""
+    match expression:
+        case ast.Constant(value=int() as value) if abs(value) < _MOST_OF_SUM:
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
+            result = _SIGNS[type(op)](_whole(left), _whole(right))
+            if abs(result) < _MOST_OF_SUM:
+                return result
+    raise ValueError(ast.dump(expression))
 
 
 def _command_line(words: Sequence[str], variables: Mapping[str, Sequence[str]]) -> CommandLine:
@@ -235,14 +280,20 @@ def _read_options(line: CommandLine, words: Sequence[str]) -> None:
             while not equals and place < len(words) and len(values) < MOST_VALUES and _is_value(words[place]):
                 values.append(words[place])
                 place += 1
-            line.document[name.replace("-", "_")] = _typed(values)
+            _set_option(line, name.replace("-", "_"), values)
         elif _PAIR.match(word):
             name, _, value = word.partition("=")
-            line.document[name] = _typed([value])
+            _set_option(line, name, [value])
         elif word.endswith((".yaml", ".yml", ".json", ".toml")):
             line.files.append(word)
         elif not line.document and not line.subcommand:
             line.subcommand = word
+
+
+def _set_option(line: CommandLine, name: str, values: Sequence[str]) -> None:
+    line.document[name] = _typed(values)
+    if line.document[name] is None and any("$" in value for value in values):
+        line.unread.append(name)
 
 
 def _is_value(word: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from epochcast.base.notes import Importance, Note
 from epochcast.describe.capture.config.accelerate_config import is_accelerate, read_accelerate
 from epochcast.describe.capture.config.command_lines import CommandLine, command_lines, environment
 from epochcast.describe.capture.config.deepspeed_config import KIND as DEEPSPEED_KIND
@@ -49,6 +50,8 @@ _SEPARATOR = "\0"
 """Between the words of a command line, as Linux has it."""
 _NAMED = ("config", "config_file", "cfg", "config_path")
 """Options of trainers that name a file of settings."""
+_DATA = "dataset_config"
+"""One that names a file of data sets."""
 
 
 def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
@@ -83,11 +86,21 @@ def read_settings(path: str | Path) -> tuple[ConfigSettings, ...]:
 
 def document_settings(name: str, document: Mapping[str, Any], folder: Path) -> tuple[ConfigSettings, ...]:
     """The same for a document that was read before; files that it names lie in `folder`."""
+    document = _with_data(document, folder)
     for is_kind, read in _KINDS:
         if is_kind(document):
             return (_in_folder(read(name, document), folder), *_inner(name, document, folder))
     keys = ", ".join(list(map(str, document))[:6]) or "nothing"
     raise BadInput(f"{name}: unknown settings file: expected one of {', '.join(KNOWN)}; it has {keys}")
+
+
+def _with_data(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """With the file of data sets that it names (kohya), where that is there."""
+    named = document.get(_DATA)
+    place = folder / named if isinstance(named, str) and named else None
+    if place is None or not place.is_file():
+        return document
+    return {**document_of(place, read_text(place)), **{key: document[key] for key in document if key != _DATA}}
 
 
 def _in_folder(settings: ConfigSettings, folder: Path) -> ConfigSettings:
@@ -127,11 +140,18 @@ def _of_command(file: Path, line: CommandLine) -> tuple[ConfigSettings, ...]:
     trainer = next((each for each in TRAINERS if line.program in each.programs), None)
     if places:
         document = {**document_of(places[0], read_text(places[0])), **document}
+    document = dict(_with_data(document, file.parent))
     document = {name: value for name, value in document.items() if name not in _NAMED or value not in named}
     launched = {name: value for name, value in zip(LAUNCHED, (line.gpus, line.nodes), strict=True) if value}
     if trainer is not None and document:
         asked = {PROGRAM: line.program, SUBCOMMAND: line.subcommand, **launched, **document}
-        return (trainer.read(file.name, asked), *_inner(file.name, document, file.parent))
+        settings = trainer.read(file.name, asked)
+        unread = [name for name in line.unread if trainer.matters(name)]
+        notes = (
+            [Note(f"{', '.join(unread)}: known only when the script runs", Importance.NOT_AS_ASKED)] if unread else []
+        )
+        settings = replace(settings, notes=(*settings.notes, *notes))
+        return (settings, *_inner(file.name, document, file.parent))
     if not document or not any(is_kind(document) for is_kind, _ in _KINDS):
         return ()
     first, *others = document_settings(file.name, document, file.parent)

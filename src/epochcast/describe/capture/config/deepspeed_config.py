@@ -46,6 +46,8 @@ def read_deepspeed(name: str, document: Mapping[str, Any]) -> ConfigSettings:
             checkpointing.leave(key)
     if reader.document.get("activation_checkpointing"):
         reader.notes.append("activation_checkpointing says how, not whether: give `checkpointing` if the model does it")
+    if reader.section("compile").flag("enabled"):
+        reader.set("compile", "inductor", "compile.enabled")
     for key in _OTHERS:
         if reader.take(key):
             reader.leave(key)
@@ -91,7 +93,7 @@ def read_zero(zero: Reader) -> None:
         zero.set("offload", OPTIMIZER, "cpu_offload")
     for key in ("zero_quantized_weights", "zero_quantized_gradients", "zero_hpz_partition_size", "mics_shard_size"):
         value = zero.take(key)
-        if value not in (None, False, 0, 1, -1):
+        if value is True or value not in (None, False, 0, 1, -1):
             zero.leave(key)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from epochcast.describe.capture.config.optimizers import match_optimizer
 from epochcast.describe.capture.config.setting import ConfigSettings, Reader
+from epochcast.describe.graph.adapters import target_names
 
 Row = Callable[[Reader, str], None]
 """Reads one key."""
@@ -70,10 +71,14 @@ class Trainer:
         if self.finish is not None:
             self.finish(reader)
         for option, value in self.defaults.items():
-            if not states(reader, option):
+            if not states(reader, option) and not (option == "input_shape" and states(reader, "algorithm")):
                 reader.set(option, value, "default", is_default=True)
         harmless = frozenset(key for key, value in reader.document.items() if value in _OFF or self._is_harmless(key))
         return reader.settings(self.name, uses_deepspeed=uses_deepspeed(reader), harmless=harmless)
+
+    def matters(self, key: str) -> bool:
+        """Whether a key of a file may change time or memory."""
+        return not self._is_harmless(key if self.rename is None else self.rename(key))
 
     def _is_harmless(self, key: str) -> bool:
         return any(fnmatchcase(key, pattern) for pattern in self.harmless)
@@ -146,12 +151,11 @@ def name(reader: Reader, key: str) -> str | None:
 
 
 def names(reader: Reader, key: str) -> tuple[str, ...] | None:
-    """Names in a list, or in a text with commas or spaces; of a path the last part."""
+    """Names in a list, or in a text with commas or spaces; of a path the last part; a pattern as it is."""
     value = reader.take(key)
-    words = value.replace(",", " ").split() if isinstance(value, str) else value
-    if not isinstance(words, list) or not words:
+    if not isinstance(value, str | list) or not value:
         return None
-    return tuple(dict.fromkeys(str(word).rpartition(".")[2] for word in words))
+    return target_names(value) or None
 
 
 def epochs(reader: Reader, key: str) -> int | None:
@@ -209,6 +213,16 @@ def not_modelled(why: str = "") -> Row:
 
     def read(reader: Reader, key: str) -> None:
         if is_set(reader, key):
+            reader.leave(key, why)
+
+    return read
+
+
+def parallel(why: str) -> Row:
+    """A number of GPUs that share something in a way that is not accounted for, where it is above 1."""
+
+    def read(reader: Reader, key: str) -> None:
+        if (reader.integer(key) or 1) > 1:
             reader.leave(key, why)
 
     return read

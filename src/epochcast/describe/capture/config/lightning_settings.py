@@ -63,6 +63,10 @@ def read_lightning(name: str, document: Mapping[str, Any]) -> ConfigSettings:
         batch = place.integer("batch_size")
         if batch is not None:
             place.set("batch", batch, "batch_size")
+        workers = place.integer("num_workers")
+        if workers is not None:
+            place.set("workers", workers, "num_workers")
+    reader.read_keys |= {"seed_everything", "ckpt_path"}
     return reader.settings(KIND, uses_deepspeed=uses_deepspeed)
 
 

@@ -12,7 +12,9 @@ GLOBAL_BATCH, STEPS, FILLING = "train_batch_size", "max_steps", "padding_to_leng
 """No options, but worked out with other values: samples of an update over all GPUs, updates in all, and whether each
 text is padded to the longest length.
 """
-SETTLED = (GLOBAL_BATCH, STEPS, FILLING)
+PROMPTS_OF_GPU, RESPONSES_OF_GPU = "prompts_of_gpu", "responses_of_gpu"
+"""No options either: prompts, or responses to them, that one GPU has in a step of post-training."""
+SETTLED = (GLOBAL_BATCH, STEPS, FILLING, PROMPTS_OF_GPU, RESPONSES_OF_GPU)
 PACKING = "packing"
 
 

@@ -1,7 +1,7 @@
 """Hugging Face's TrainingArguments, as JSON, as YAML or as called in a script; also those of TRL (SFTConfig).
 
 Where they say nothing, the defaults of TrainingArguments count (transformers/training_args.py): eight samples per GPU,
-three epochs, AdamW, fp32.
+three epochs, AdamW, fp32, and data that are loaded in the training's own process.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _KEYS = (
     *("per_device_train_batch_size", "num_train_epochs", "gradient_checkpointing", "optim", "per_gpu_train_batch_size"),
     *("per_device_eval_batch_size", "lr_scheduler_type", "dataloader_num_workers", "torch_compile", "bf16_full_eval"),
 )
-_DEFAULTS: Mapping[str, Any] = {"batch": 8, "epochs": 3, "optimizer": "adamw", "precision": "fp32"}
+_DEFAULTS: Mapping[str, Any] = {"batch": 8, "epochs": 3, "optimizer": "adamw", "precision": "fp32", "workers": 0}
 DEEPSPEED = "deepspeed"
 _NOT_MODELLED: Mapping[str, str] = {
     "neftune_noise_alpha": "",

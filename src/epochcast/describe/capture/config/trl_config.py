@@ -7,6 +7,7 @@ tokens, gradient checkpointing is on, and the precision is bf16 unless fp16 is a
 
 from collections.abc import Mapping
 
+from epochcast.describe.capture.config.preference_settings import PREFERENCE_KEYS
 from epochcast.describe.capture.config.setting import PACKING, Reader
 
 CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
@@ -19,16 +20,15 @@ LENGTH = 1024
 TRL_CONFIGS: Mapping[str, str] = {
     SFT: "",
     "RewardConfig": "pairs of answers: a step sees two texts for each sample",
-    "DPOConfig": "pairs of answers and the pass of the reference model",
+    "DPOConfig": "",
     "KTOConfig": "the pass of the reference model",
     "ORPOConfig": "pairs of answers: a step sees two texts for each sample",
     "CPOConfig": "pairs of answers: a step sees two texts for each sample",
-    "GRPOConfig": "generation and the pass of the reference model",
-    "RLOOConfig": "generation and the pass of the reference model",
-    "PPOConfig": "generation, and the passes of reference, value and reward model",
+    "GRPOConfig": "",
+    "RLOOConfig": "",
+    "PPOConfig": "",
 }
-"""What a step of each has that is not modelled."""
-_GENERATING = ("GRPOConfig", "RLOOConfig", "PPOConfig")
+"""What a step of each has that is not modelled; preference_settings reads those without."""
 LENGTH_KEYS = _OLD, _NEW = "max_seq_length", "max_length"
 
 # How transformers spells attention, and our words.
@@ -52,7 +52,7 @@ def read_trl(reader: Reader, kind: str) -> None:
     length = reader.integer(key)
     if length is not None:
         reader.set("input_shape", (length,), key)
-    elif with_defaults and kind not in _GENERATING:
+    elif kind == SFT or (with_defaults and TRL_CONFIGS[kind]):
         reader.set("input_shape", (LENGTH,), "default", is_default=True)
     if reader.flag("packing"):
         reader.set(PACKING, True, "packing")
@@ -80,16 +80,11 @@ _NOT_MODELLED: Mapping[str, str] = {
     "padding_free": "texts are forecast padded to one length",
     "activation_offloading": "activations are forecast on the GPU",
     "pad_to_multiple_of": "",
-    "use_vllm": "",
-    "num_generations": "",
-    "max_prompt_length": "give `input_shape`",
-    "max_completion_length": "give `input_shape`",
-    "precompute_ref_log_probs": "",
 }
 
 TRL_KEYS: frozenset[str] = frozenset(
     (
-        *(*LENGTH_KEYS, "packing", "loss_type", "model_init_kwargs", "peft_config", *_NOT_MODELLED),
+        *(*LENGTH_KEYS, "packing", "loss_type", "model_init_kwargs", "peft_config", *_NOT_MODELLED, *PREFERENCE_KEYS),
         *("assistant_only_loss", "beta", "chat_template_path", "completion_only_loss", "dataset_kwargs"),
         *("dataset_num_proc", "dataset_text_field", "desirable_weight", "eos_token", "eval_packing", "label_smoothing"),
         *("packing_strategy", "pad_token", "shuffle_dataset", "temperature", "top_k", "top_p", "truncation_mode"),

@@ -3,14 +3,18 @@
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from epochcast.describe.capture.config.adapter_config import (
+    ADAPTERS,
     OTHER_ADAPTERS,
     OTHER_QUANTISERS,
     computed_precision,
+    read_adapter,
     read_bits_and_bytes,
     read_lora,
+    read_unsloth,
 )
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.trainers.shared_rows import set_dataset
@@ -51,9 +55,13 @@ class FineTuning:
             self.read_configs.add(_ADAPTER if root == "peft" else _QUANTISED)
             return True
         read = _READERS.get((root, last))
+        if root == "peft" and last in ADAPTERS:
+            read = partial(read_adapter, last)
+        if root == "unsloth" and last == "get_peft_model":
+            read = read_unsloth
         if read is None:
             return False
-        self.read_configs.add(_ADAPTER if root == "peft" else _QUANTISED)
+        self.read_configs.add(_QUANTISED if root == "transformers" else _ADAPTER)
         keywords = arguments(call, names)
         unread = frozenset(name for name, value in keywords.items() if value is UNREAD)
         try:
@@ -83,11 +91,21 @@ class FineTuning:
         dtype = str(keywords.get("torch_dtype", keywords.get("dtype", ""))).rpartition(".")[2]
         if dtype in HALVES:
             self.entries.append(ConfigSetting("precision", HALVES[dtype], line))
+        if (names.imports.dotted(call.func) or "").partition(".")[0] == "unsloth" if names else False:
+            keywords = self._read_unsloth_loading(keywords, line)
         if keywords.get("load_in_4bit") is True or keywords.get("load_in_8bit") is True:
             self._take(read_bits_and_bytes(self.script, keywords), line)
         attention = str(keywords.get("attn_implementation", ""))
         if attention in ATTENTIONS:
             self.entries.append(ConfigSetting("attention", ATTENTIONS[attention], line))
+
+    def _read_unsloth_loading(self, keywords: Mapping[str, Any], line: str) -> Mapping[str, Any]:
+        """unsloth loads a base in four bits with scales quantised twice unless it is asked for another."""
+        said = {"load_in_4bit": not (keywords.get("load_in_8bit") or keywords.get("full_finetuning")), **keywords}
+        length = said.get("max_seq_length")
+        if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+            self.weaker.append(ConfigSetting("input_shape", (length,), line))
+        return {"bnb_4bit_use_double_quant": True, **said}
 
     def read_trl(self, call: ast.Call, kind: str, document: Mapping[str, Any]) -> list[ConfigSetting]:
         """What SFTConfig or SFTTrainer say beside TrainingArguments."""

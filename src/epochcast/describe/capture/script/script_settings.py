@@ -6,7 +6,7 @@ a value that only shows when it runs is not read.
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from typing import Any
 from epochcast.describe.capture.config.lightning_settings import read_trainer
 from epochcast.describe.capture.config.optimizers import OptimizerMatch, match_optimizer
 from epochcast.describe.capture.config.precisions import KERAS, MIXED
+from epochcast.describe.capture.config.preference_settings import ALGORITHM_OF_CONFIG, with_preferences
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
+from epochcast.describe.capture.config.trainers.ultralytics import ULTRALYTICS
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
 from epochcast.describe.capture.config.trl_config import CHECKPOINTING, TRL_CONFIGS, TRL_KEYS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
@@ -53,6 +55,7 @@ _HINTS = {
     "num_train_epochs": "epochs",
     "max_epochs": "epochs",
 }
+_OF_ULTRALYTICS = ("YOLO", "RTDETR", "YOLOWorld", "YOLOE")
 _TF32 = ("torch.backends.cuda.matmul.allow_tf32",)
 
 
@@ -79,6 +82,8 @@ class _ScriptReading:
     notes: list[str] = field(default_factory=list)
     deepspeed: list[ConfigSettings] = field(default_factory=list)
     uses_deepspeed: bool = False
+    yolo: str | None = None
+    """The network of ultralytics that is made; None where none is."""
 
     def settings(self) -> tuple[ConfigSettings, ...]:
         """One pass over all calls, then what they agree on."""
@@ -151,17 +156,20 @@ class _ScriptReading:
             self._read_document(call, self._training_arguments)
         elif root == "trl" and (last in TRL_CONFIGS or last.endswith("Trainer")):
             self._read_document(call, partial(self._trl, call, last))
-        elif self.tuning.read_config(call, self.names, root, last):
-            pass
-        elif dotted == "accelerate.Accelerator":
-            self._read_accelerator(call)
-        elif dotted == "deepspeed.initialize":
-            self._read_deepspeed(call)
+        elif not self.tuning.read_config(call, self.names, root, last):
+            self._read_library(call, dotted, root, last)
+        self._read_method(call)
+
+    def _read_library(self, call: ast.Call, dotted: str, root: str, last: str) -> None:
+        """What is called of libraries that are not built on a trainer's arguments."""
+        if root == "ultralytics" and last in _OF_ULTRALYTICS:
+            self.yolo = (self.names.text(call.args[0]) if call.args else None) or ""
+        elif dotted in ("accelerate.Accelerator", "deepspeed.initialize"):
+            (self._read_accelerator if root == "accelerate" else self._read_deepspeed)(call)
         elif root == "torch":
             self._read_torch(call, dotted, last)
         elif root in _KERAS_ROOTS and last in ("set_global_policy", "set_dtype_policy", "set_policy"):
             self._read_policy(call)
-        self._read_method(call)
 
     def _read_document(self, call: ast.Call, read: Callable[[dict[str, Any]], list[ConfigSetting]]) -> None:
         """Arguments of a trainer, read as its config file is."""
@@ -203,7 +211,25 @@ class _ScriptReading:
             return settings
         options = {setting.option for setting in settings}
         rest = {name: value for name, value in document.items() if name not in TRL_KEYS}
-        return [*settings, *(setting for setting in self._training_arguments(rest) if setting.option not in options)]
+        settings += [setting for setting in self._training_arguments(rest) if setting.option not in options]
+        if kind not in ALGORITHM_OF_CONFIG:
+            return settings
+        reader = with_preferences(self.path.name, document, settings, kind)
+        self.not_modelled += reader.not_modelled
+        self.notes += reader.notes
+        return reader.entries
+
+    def _read_ultralytics(self, call: ast.Call) -> None:
+        """YOLO("yolo11n.pt").train(data="coco.yaml", imgsz=640): the arguments of its command line."""
+        keywords = arguments(call, self.names)
+        settings = ULTRALYTICS.read(self.path.name, {"model": self.yolo, **readable(keywords)})
+        line = f"line {call.lineno}"
+        self.entries += [replace(each, key=line) for each in settings.settings]
+        self.not_modelled += settings.not_modelled
+        self.notes += settings.notes
+        self.notes += [
+            f"{line}: {name}: known only when the script runs" for name in keywords if keywords[name] is UNREAD
+        ]
 
     def _read_accelerator(self, call: ast.Call) -> None:
         keywords = readable(arguments(call, self.names))
@@ -278,6 +304,8 @@ class _ScriptReading:
                 self._read_keras_compile(call)
             case "to" if readable(arguments(call, self.names)).get("memory_format") == "torch.channels_last":
                 self._set("channels_last", True, call)
+            case "train" if self.yolo is not None and call.keywords:
+                self._read_ultralytics(call)
             case "from_pretrained" | "from_config":
                 self.tuning.read_loading(call, arguments(call, self.names), self.names)
             case "gradient_checkpointing_enable" | "activation_checkpointing_enable":

@@ -33,7 +33,8 @@ def clip(
         picture = _picture(b, b.input("pixel_values", input_shape), patch, layers, width)
     picture = b.linear(picture, text_width, bias=False, name="visual_projection")
     with b.scope("text_model"):
-        text = _text(b, text_width)
+        text = text_tower(b, text_width)
+        text = b.view(text, (text.shape[0], text_width), "select")
     text = b.linear(text, text_width, bias=False, name="text_projection")
     scale = b.parameter("logit_scale", (1,))
     text = b.op(Elementwise("mul"), [text], [text.shape], weights=[scale], name="logits")[0]
@@ -55,14 +56,15 @@ def _picture(b: Builder, pixels: Tensor, patch: int, layers: int, width: int) ->
     return b.layer_norm(b.view(x, (x.shape[0], width), "select"), name="post_layernorm")
 
 
-def _text(b: Builder, width: int) -> Tensor:
+def text_tower(b: Builder, width: int, layers: int = TEXT_LAYERS, tokens: int = TOKENS) -> Tensor:
+    """The states of all tokens of a text."""
     with b.scope("embeddings"):
-        x = b.embedding(token_ids(b, TOKENS), VOCABULARY, width, name="token_embedding")
-        places = b.constant("position_ids", (1, TOKENS), DType.INT64)
+        x = b.embedding(token_ids(b, tokens), VOCABULARY, width, name="token_embedding")
+        places = b.constant("position_ids", (1, tokens), DType.INT64)
         x = b.add(x, b.embedding(places, TOKENS, width, name="position_embedding"))
-    for index in range(TEXT_LAYERS):
+    for index in range(layers):
         x = _layer(b, x, f"encoder.layers.{index}", is_causal=True)
-    return b.view(b.layer_norm(x, name="final_layer_norm"), (x.shape[0], width), "select")
+    return b.layer_norm(x, name="final_layer_norm")
 
 
 def _layer(b: Builder, x: Tensor, name: str, *, is_causal: bool) -> Tensor:

@@ -2,8 +2,9 @@
 the noise and the text it shows.
 
 Rombach et al. 2022; Podell et al. 2024 (SDXL). Names and layers are those of diffusers' `UNet2DConditionModel`. The
-input is the latent: (4, 64, 64) is a picture of 512×512. Text encoder and autoencoder are frozen and not part of it:
-their results are inputs (77 tokens), as where they are computed beforehand. The loss is the squared error of the noise.
+input is the latent: (4, 64, 64) is a picture of 512×512. Text encoder and autoencoder are frozen and not part of it
+(`frozen_encoders` puts them in front): their results are inputs (77 tokens), as where they are computed beforehand. The
+loss is the squared error of the noise.
 """
 
 from dataclasses import dataclass

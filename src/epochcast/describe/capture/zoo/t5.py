@@ -80,6 +80,11 @@ def t5(
     return b.finish(logits, units_per_sample=length)
 
 
+def encoder_tower(b: Builder, table: Tensor, ids: Tensor, layers: int, heads: int, head_width: int, ffn: int) -> Tensor:
+    """The encoder of version 1.1 alone: the states of all tokens."""
+    return _Stack(b, layers, heads, head_width, ffn, 0, 0, gated=True).run(table, ids, None)
+
+
 class _Stack:
     """What both sides of the network have in common."""
 

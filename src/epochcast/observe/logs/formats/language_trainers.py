@@ -268,7 +268,15 @@ JAX = format_of(
     LineRule("eval epoch: ", r"eval epoch: \d+", "validation"),
 )
 
+VERL = format_of(
+    "verl",
+    "verl",
+    LineRule("timing_s/step:", r"step:(?P<step>\d+) - .*?\btiming_s/step:(?P<step_seconds>NUM)"),
+    LineRule("val-core/", r"step:\d+ - (?:val|test)[-/]", "validation"),
+)
+
 FORMATS: tuple[Format, ...] = (
+    VERL,
     MEGATRON,
     DEEPSPEED,
     DEEPSPEED_STEP,

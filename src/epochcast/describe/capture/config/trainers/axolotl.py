@@ -17,6 +17,8 @@ from epochcast.describe.capture.config.key_table import (
     not_modelled,
     number,
     optimizer,
+    parallel,
+    passed_over,
     positive,
     says,
     stated,
@@ -24,7 +26,9 @@ from epochcast.describe.capture.config.key_table import (
     tables,
     uses_deepspeed,
     when,
+    words,
 )
+from epochcast.describe.capture.config.preference_settings import DPO, GRPO, set_preferences
 from epochcast.describe.capture.config.setting import FILLING, GLOBAL_BATCH, PACKING, STEPS, Reader
 from epochcast.describe.capture.config.trainers.shared_rows import (
     AS_THE_MODEL,
@@ -36,7 +40,9 @@ from epochcast.describe.capture.config.trainers.shared_rows import (
     read_fsdp,
     set_dataset,
     set_halves,
+    set_mesh,
 )
+from epochcast.describe.capture.config.trl_config import ATTENTIONS
 from epochcast.describe.graph.adapters import ALL_LINEAR
 
 DEFAULT_LENGTH = 512
@@ -48,6 +54,7 @@ def _finish(reader: Reader) -> None:
     _read_adapter(reader)
     _read_precision(reader)
     read_fsdp(reader)
+    set_mesh(reader, ("dp_replicate_size", "dp_shard_size", "tensor_parallel_size", "context_parallel_size"))
     key = "gradient_checkpointing"
     if is_set(reader, key):
         reader.set("checkpointing", True, key)
@@ -55,8 +62,23 @@ def _finish(reader: Reader) -> None:
             reader.leave(key, f"{reader.text(key)}: checkpoints are forecast on the GPU")
     for table in tables(reader, "datasets"):
         set_dataset(reader, str(table.get("path", "")), "datasets")
-    if is_set(reader, "rl"):
+    reader.read_keys.add("rl")
+    if reader.text("rl") in (DPO, GRPO):
+        _read_preferences(reader, reader.text("rl"))
+    elif is_set(reader, "rl"):
         reader.leave("rl", f"{reader.text('rl')}: forecast as one pass over one text per sample")
+
+
+def _read_preferences(reader: Reader, algorithm: str) -> None:
+    """The table `trl` has what TRL's configs have, and `sequence_len` is the longest text."""
+    if not states(reader, "input_shape"):
+        reader.set("input_shape", (DEFAULT_LENGTH,), "default", is_default=True)
+    table = {key.removeprefix("trl."): value for key, value in reader.document.items() if key.startswith("trl.")}
+    reader.read_keys |= {f"trl.{key}" for key in table}
+    if reader.text("trl.vllm.gpu_memory_utilization"):
+        table["vllm_gpu_memory_utilization"] = reader.document["trl.vllm.gpu_memory_utilization"]
+    reader.document = {**reader.document, **table}
+    set_preferences(reader, algorithm)
 
 
 def _read_precision(reader: Reader) -> None:
@@ -129,10 +151,14 @@ AXOLOTL = Trainer(
         "xformers_attention": when("attention", "flash"),
         "sdp_attention": when("attention", "auto"),
         "eager_attention": when("attention", "eager"),
+        "attn_implementation": words("attention", ATTENTIONS),
         "torch_compile": when("compile", "inductor"),
-        "tensor_parallel_size": not_modelled("tensor parallelism: give `strategy`"),
-        "sequence_parallel_degree": not_modelled(SEQUENCES_WHOLE),
-        "context_parallel_size": not_modelled(SEQUENCES_WHOLE),
+        "dp_shard_size": passed_over,
+        "dp_replicate_size": passed_over,
+        "tensor_parallel_size": parallel("tensor parallelism: give `strategy`"),
+        "sequence_parallel_degree": parallel(SEQUENCES_WHOLE),
+        "context_parallel_size": parallel(SEQUENCES_WHOLE),
+        "tiled_mlp": not_modelled("the MLP is forecast over all tokens at once"),
         "dataloader_num_workers": says("workers"),
         "dataloader_prefetch_factor": says("prefetch", positive),
         "peft_use_dora": DORA,

@@ -14,6 +14,7 @@ from epochcast.describe.capture.config.key_table import (
     passed_over,
     positive,
     says,
+    set_optimizer,
     states,
     when,
 )
@@ -21,6 +22,7 @@ from epochcast.describe.capture.config.setting import STEPS, Reader
 from epochcast.describe.capture.config.trainers.diffusion_models import (
     ATTENTION_ADAPTED,
     diffusion_model,
+    set_encoders,
     set_pictures,
 )
 from epochcast.describe.capture.config.trainers.shared_rows import set_dataset, set_halves
@@ -33,6 +35,11 @@ _PROGRAMS = tuple(
     for kind in ("", "_lora")
     for family in ("", "_sdxl", "_sd3", "_flux")
 )
+_OTHERS = ("train_controlnet.py", "train_controlnet_sdxl.py", "train_controlnet_sd3.py", "train_controlnet_flux.py")
+_AHEAD = "train_text_to_image_sdxl.py"
+"""It encodes all pictures and prompts before the training."""
+_LATER = ("sdxl", "sd3", "flux")
+"""Families whose Dreambooth scripts encode the one prompt before the training."""
 
 
 def _finish(reader: Reader) -> None:
@@ -52,12 +59,25 @@ def _finish(reader: Reader) -> None:
     if half:
         set_halves(reader, half, "mixed_precision", is_loaded=has_adapter)
     set_pictures(reader, reader.take("resolution") or RESOLUTION, "resolution")
-    reader.set("optimizer", "adamw8bit" if is_set(reader, "use_8bit_adam") else "adamw", "use_8bit_adam")
+    if is_set(reader, "use_8bit_adam") or not is_set(reader, "optimizer"):
+        reader.set("optimizer", "adamw8bit" if is_set(reader, "use_8bit_adam") else "adamw", "use_8bit_adam")
+    else:
+        set_optimizer(reader, str(reader.document["optimizer"]), "optimizer")
     written = reader.take("dataset_name")
     set_dataset(reader, str(written or ""), "dataset_name")
-    reader.leave("text encoder and autoencoder", "their forward passes of each step")
-    if any_set(reader, "train_text_encoder"):
+    trains_text = bool(any_set(reader, "train_text_encoder"))
+    if trains_text:
         reader.leave("train_text_encoder", "text encoders are forecast as frozen")
+    words = program.removesuffix(".py").split("_")
+    has_prompts = "dreambooth" in words and words[-1] in _LATER and not trains_text
+    is_ahead = program == _AHEAD
+    set_encoders(
+        reader,
+        text="" if has_prompts or is_ahead else "no option",
+        pictures="" if is_set(reader, "cache_latents") or is_ahead else "cache_latents",
+    )
+    if "controlnet" in program:
+        reader.leave(program, "a ControlNet: the network is forecast as trained, without the copy of its encoder")
     if states(reader, STEPS):
         reader.entries[:] = [each for each in reader.entries if each.option != "epochs"]
 
@@ -81,6 +101,7 @@ DIFFUSERS_SCRIPTS = Trainer(
         "use_dora": when("adapter", "dora"),
         "with_prior_preservation": not_modelled("a step sees twice the pictures"),
         "allow_tf32": passed_over,
+        "controlnet_model_name_or_path": passed_over,
         "validation_prompt": not_modelled("validation pictures are not timed"),
     },
     harmless=(
@@ -124,8 +145,9 @@ DIFFUSERS_SCRIPTS = Trainer(
             "image_interpol*",
         ),
         *("pretrained_vae_model_name_or_path", "repeats", "prediction_type", "non_ema_revision", "sample_batch_size"),
+        *("set_grads_to_none", "proportion_empty_prompts", "conditioning_image*", "tracker_*", "validation_image"),
     ),
     defaults={"batch": BATCH, "precision": "fp32", "epochs": EPOCHS},
     finish=_finish,
-    programs=_PROGRAMS,
+    programs=(*_PROGRAMS, *_OTHERS),
 )

@@ -9,8 +9,9 @@ from typing import Any
 
 from epochcast.describe.capture.config.key_table import stated
 from epochcast.describe.capture.config.setting import Reader
-from epochcast.describe.capture.diffusers_models import diffusers_name
+from epochcast.describe.capture.diffusers_models import diffusers_name, diffusion_model_of, is_picture_model
 from epochcast.describe.capture.model_reference import DIFFUSERS
+from epochcast.describe.capture.sample_contents import ALL, PICTURES, TEXT
 
 PIXELS = 8
 """Of a side, per position of a latent."""
@@ -82,6 +83,18 @@ def set_pictures(reader: Reader, resolution: Any, key: str) -> None:
         reader.set("input_shape", (3, height, width), key)
     else:
         reader.leave(key, f"{width}x{height} pixels: give `input_shape`")
+
+
+def set_encoders(reader: Reader, *, text: str = "", pictures: str = "") -> None:
+    """Frozen encoders that run in every step, each with the setting that would save it; empty where it is cached."""
+    kind = diffusion_model_of(str(stated(reader, "model") or ""))
+    runs = {TEXT: bool(text and kind and kind.encoders), PICTURES: bool(pictures and kind and is_picture_model(kind))}
+    for name, each, key in (("text encoder", TEXT, text), ("autoencoder", PICTURES, pictures)):
+        if key and not runs[each]:
+            reader.leave(name, f"its forward pass of each step; {key} saves it")
+    which = ALL if all(runs.values()) else next((each for each, does_run in runs.items() if does_run), "")
+    if which:
+        reader.set("encoders", which, " and ".join(filter(None, (text, pictures))), is_default=True)
 
 
 def _sides(resolution: Any) -> tuple[int, int] | None:

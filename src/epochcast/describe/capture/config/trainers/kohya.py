@@ -29,6 +29,7 @@ from epochcast.describe.capture.config.setting import STEPS, Reader
 from epochcast.describe.capture.config.trainers.diffusion_models import (
     UNET_ADAPTED,
     diffusion_model,
+    set_encoders,
     set_pictures,
 )
 from epochcast.describe.capture.config.trainers.shared_rows import AS_THE_MODEL, set_halves
@@ -117,13 +118,16 @@ def _read_adapter(reader: Reader) -> None:
 
 
 def _name_encoders(reader: Reader, *, has_adapter: bool) -> None:
-    """What runs beside the U-Net, which alone is forecast."""
+    """What runs beside the network, unless it is cached."""
     if has_adapter and not any_set(reader, "network_train_unet_only", "cache_text_encoder_outputs"):
         reader.leave("text encoder", "its adapters are trained, too, and forecast as frozen")
-    elif not any_set(reader, "cache_text_encoder_outputs", "cache_text_encoder_outputs_to_disk"):
-        reader.leave("text encoder", "its forward pass of each step; cache_text_encoder_outputs saves it")
-    if not any_set(reader, "cache_latents", "cache_latents_to_disk"):
-        reader.leave("autoencoder", "its forward pass of each step; cache_latents saves it")
+    has_texts = any_set(reader, "cache_text_encoder_outputs", "cache_text_encoder_outputs_to_disk")
+    has_pictures = any_set(reader, "cache_latents", "cache_latents_to_disk")
+    set_encoders(
+        reader,
+        text="" if has_texts else "cache_text_encoder_outputs",
+        pictures="" if has_pictures else "cache_latents",
+    )
 
 
 KOHYA = Trainer(

@@ -17,11 +17,13 @@ from epochcast.describe.capture.config.key_table import (
     number,
     positive,
     says,
+    stated,
     states,
     uses_deepspeed,
     when,
     words,
 )
+from epochcast.describe.capture.config.preference_settings import DPO, PPO, set_preferences
 from epochcast.describe.capture.config.setting import PACKING, STEPS, Reader
 from epochcast.describe.capture.config.trainers.shared_rows import (
     AS_THE_MODEL,
@@ -42,10 +44,9 @@ DEFAULT_LENGTH, DEFAULT_RANK = 2048, 8
 _BITS: Mapping[int, str] = {4: "nf4", 8: "int8"}
 _STAGES: Mapping[str, str] = {
     "rm": "pairs of answers: a step sees two texts for each sample",
-    "dpo": "pairs of answers and the pass of the reference model",
     "kto": "the pass of the reference model",
-    "ppo": "generation, and the passes of reference, value and reward model",
 }
+_WITHOUT_REFERENCE = ("orpo", "simpo")
 
 
 def _finish(reader: Reader) -> None:
@@ -66,6 +67,24 @@ def _finish(reader: Reader) -> None:
     _read_data(reader)
     if not states(reader, STEPS) and not states(reader, "epochs"):
         reader.set("epochs", 3, "default", is_default=True)
+    if reader.text("stage") in (DPO, PPO):
+        _read_preferences(reader, reader.text("stage"))
+
+
+def _read_preferences(reader: Reader, stage: str) -> None:
+    """Pairs, or prompts with responses of `max_new_tokens` (1,024)."""
+    if not states(reader, "input_shape"):
+        reader.set("input_shape", (DEFAULT_LENGTH,), "default", is_default=True)
+    longest = stated(reader, "input_shape")[0]
+    document = {"max_prompt_length": longest, "response_length": positive(reader, "max_new_tokens") or 1024}
+    document["num_ppo_epochs"] = positive(reader, "ppo_epochs") or 4
+    if stage == DPO:
+        is_free = reader.text("pref_loss") in _WITHOUT_REFERENCE
+        document = {"max_prompt_length": longest // 2, "reference_free": is_free}
+    reader.document = {**reader.document, **document}
+    set_preferences(reader, stage)
+    if stage == PPO and reader.text("reward_model"):
+        reader.leave("reward_model", "its pass is not counted: give `reward_model`")
 
 
 def _read_data(reader: Reader) -> None:
@@ -161,7 +180,17 @@ LLAMA_FACTORY = Trainer(
         *("trust_remote_code", "lora_alpha", "loraplus_*", "use_rslora", "plot_loss", "report_to", "use_swanlab"),
         *("swanlab_*", "cache_dir", "use_fast_tokenizer", "model_revision", "mask_history", "train_on_prompt"),
         *("do_train", "tokenized_path", "ddp_*", "resume_*", "hf_hub_token", "ray_*", "pissa_iter", "pissa_convert"),
-        *("create_new_adapter", "adapter_*", "enable_thinking", "image_*", "video_*", "audio_*", "pref_*", "kto_*"),
+        *(
+            "create_new_adapter",
+            "adapter_*",
+            "enable_thinking",
+            "image_*",
+            "video_*",
+            "audio_*",
+            "pref_*",
+            "kto_*",
+            "max_new_tokens",
+        ),
         *("ppo_*", "reward_*", "ref_model*", "double_quantization", "quantization_type", "quantization_device_map"),
         *(
             "freeze_*",

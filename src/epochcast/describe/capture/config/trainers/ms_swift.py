@@ -22,6 +22,7 @@ from epochcast.describe.capture.config.key_table import (
     when,
     words,
 )
+from epochcast.describe.capture.config.preference_settings import DPO, GRPO, PPO, set_preferences
 from epochcast.describe.capture.config.setting import PACKING, STEPS, Reader
 from epochcast.describe.capture.config.trainers.shared_rows import (
     AS_THE_MODEL,
@@ -46,14 +47,12 @@ _BASES: Mapping[tuple[str, int], str] = {
     ("gptq", 8): "w8",
     ("awq", 4): "awq",
 }
+_PREFERENCES = (DPO, GRPO, PPO)
 _TRAININGS: Mapping[str, str] = {
-    "dpo": "pairs of answers and the pass of the reference model",
     "kto": "the pass of the reference model",
     "orpo": "pairs of answers: a step sees two texts for each sample",
     "simpo": "pairs of answers: a step sees two texts for each sample",
     "rm": "pairs of answers: a step sees two texts for each sample",
-    "grpo": "generation and the pass of the reference model",
-    "ppo": "generation, and the passes of reference, value and reward model",
     "gkd": "the passes of the teacher",
 }
 
@@ -61,7 +60,7 @@ _TRAININGS: Mapping[str, str] = {
 def _finish(reader: Reader) -> None:
     kind = next((reader.text(key) for key in _KINDS if reader.text(key)), "lora")
     training = reader.text("rlhf_type")
-    if training:
+    if training and training not in _PREFERENCES:
         reader.leave("rlhf_type", f"{training}: {_TRAININGS.get(training, 'forecast as fine-tuning')}")
     half = _HALVES.get(reader.text("torch_dtype"), "")
     if not half and reader.text("torch_dtype") in ("float32", "fp32"):
@@ -79,6 +78,8 @@ def _finish(reader: Reader) -> None:
         reader.set("batch", 1, "default", is_default=True)
     if not states(reader, STEPS) and not states(reader, "epochs"):
         reader.set("epochs", 3, "default", is_default=True)
+    if training in _PREFERENCES:
+        set_preferences(reader, training)
 
 
 def _read_adapter(reader: Reader, kind: str) -> None:
@@ -201,6 +202,9 @@ MS_SWIFT = Trainer(
         *(
             "shuffle*",
             "eval_*",
+            "reward_funcs",
+            "reward_weights",
+            "rlhf_type",
             "add_version",
             "ddp_*",
             "external_plugins",

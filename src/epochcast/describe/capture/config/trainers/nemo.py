@@ -65,6 +65,8 @@ def _finish(reader: Reader) -> None:
     if written:
         set_optimizer(reader, "adamw" if written.endswith("fused_adam") else written, "model.optim.name")
     _read_scheme(reader)
+    if states(reader, STEPS):
+        reader.entries[:] = [each for each in reader.entries if each.option != "epochs"]
 
 
 def _read_scheme(reader: Reader) -> None:
@@ -94,13 +96,17 @@ NEMO = Trainer(
     keys={
         "model.micro_batch_size": says("batch", positive),
         "model.global_batch_size": says(GLOBAL_BATCH, positive),
+        "model.data.train_ds.max_seq_length": says("input_shape", length),
         "model.encoder_seq_length": says("input_shape", length),
         "model.data.seq_length": says("input_shape", length),
         "model.max_position_embeddings": says("input_shape", length),
         "model.data.num_workers": says("workers"),
+        "model.data.train_ds.num_workers": says("workers"),
         "model.sequence_parallel": when("sequence_parallel", True),
         "trainer.max_steps": says(STEPS, positive),
-        "trainer.max_epochs": passed_over,
+        "trainer.max_epochs": lambda reader, key: (
+            None if states(reader, STEPS) else says("epochs", positive)(reader, key)
+        ),
         "trainer.num_nodes": says("nodes", positive),
         "model.rampup_batch_size": not_modelled("the full batch is forecast from the first step"),
         "model.ub_tp_comm_overlap": not_modelled("exchanges of tensor parallelism are forecast as waited for"),

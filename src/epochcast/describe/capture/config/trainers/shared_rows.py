@@ -1,8 +1,9 @@
 """Rows and steps that several trainers share: fused kernels, weights in half, FSDP, data sets by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import prod
 
-from epochcast.describe.capture.config.key_table import DATA, Row, is_set, stated, states, when
+from epochcast.describe.capture.config.key_table import DATA, Row, is_set, positive, stated, states, when
 from epochcast.describe.capture.config.offloads import set_fsdp_offload
 from epochcast.describe.capture.config.setting import Reader
 from epochcast.describe.datasets import find_dataset
@@ -56,6 +57,16 @@ def read_fsdp(reader: Reader) -> None:
         set_fsdp_offload(reader, strategy, key)
     if "activation_checkpointing" in table and is_set(reader, table["activation_checkpointing"]):
         reader.set("checkpointing", True, table["activation_checkpointing"])
+
+
+def set_mesh(reader: Reader, sizes: Sequence[str]) -> None:
+    """GPUs by the sides of a mesh (copies, shards, tensor parallel); one that is not given is not known, and says
+    nothing.
+    """
+    given = [positive(reader, size) for size in sizes]
+    count = prod(side for side in given if side)
+    if count > 1 and not states(reader, "gpus"):
+        reader.set("gpus", count, " × ".join(size for size, side in zip(sizes, given, strict=True) if side))
 
 
 def set_dataset(reader: Reader, written: str, key: str) -> None:

@@ -14,6 +14,8 @@ from epochcast.describe.capture.config.key_table import (
     length,
     not_modelled,
     number,
+    parallel,
+    passed_over,
     positive,
     says,
     set_optimizer,
@@ -22,7 +24,7 @@ from epochcast.describe.capture.config.key_table import (
     words,
 )
 from epochcast.describe.capture.config.setting import PACKING, Reader
-from epochcast.describe.capture.config.trainers.shared_rows import SEQUENCES_WHOLE, set_dataset
+from epochcast.describe.capture.config.trainers.shared_rows import SEQUENCES_WHOLE, set_dataset, set_mesh
 
 CHUNKS = 8
 """`num_output_chunks` of torchtune's chunked losses."""
@@ -72,6 +74,8 @@ MODELS: Mapping[str, str] = {
     **{f"qwen3_{size}b": f"Qwen/Qwen3-{size}B" for size in (8, 14, 32)},
 }
 
+_MESH = ("data_parallel_replicate_dim", "data_parallel_shard_dim", "tensor_parallel_dim", "context_parallel_dim")
+
 
 def _finish(reader: Reader) -> None:
     builder = str(reader.take("model._component_") or "")
@@ -88,8 +92,7 @@ def _finish(reader: Reader) -> None:
         reader.set("strategy", "fsdp", "fsdp_cpu_offload")
     if is_set(reader, "fsdp_cpu_offload"):
         reader.set("offload", "parameters", "fsdp_cpu_offload")
-    if (reader.integer("tensor_parallel_dim") or 1) > 1:
-        reader.leave("tensor_parallel_dim", "tensor parallelism: give `strategy`")
+    set_mesh(reader, _MESH)
 
 
 def _read_adapter(reader: Reader, kind: str) -> None:
@@ -139,10 +142,12 @@ TORCHTUNE = Trainer(
         "enable_activation_offloading": when("offload_activations", True),
         "optimizer_in_bwd": when("update_in_backward", True),
         "compile": when("compile", "inductor"),
-        "data_parallel_replicate_dim": not_modelled("copies between nodes; taken as sharded over all GPUs"),
-        "context_parallel_dim": not_modelled(SEQUENCES_WHOLE),
-        "ac_mode": not_modelled(),
-        "ac_option": not_modelled(),
+        "data_parallel_shard_dim": passed_over,
+        "data_parallel_replicate_dim": parallel("copies between nodes; taken as sharded over all GPUs"),
+        "tensor_parallel_dim": parallel("tensor parallelism: give `strategy`"),
+        "context_parallel_dim": parallel(SEQUENCES_WHOLE),
+        "ac_mode": not_modelled("every block is forecast as recomputed"),
+        "ac_option": passed_over,
         "enable_fp8_training": not_modelled("products are forecast in half"),
     },
     harmless=(

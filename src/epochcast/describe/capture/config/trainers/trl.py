@@ -23,6 +23,7 @@ from epochcast.describe.capture.config.key_table import (
     when,
     words,
 )
+from epochcast.describe.capture.config.preference_settings import ALGORITHM_OF_CONFIG, kind_of, set_preferences
 from epochcast.describe.capture.config.setting import PACKING, STEPS, Reader
 from epochcast.describe.capture.config.trainers.shared_rows import (
     DORA,
@@ -44,6 +45,7 @@ _SCRIPTS: Mapping[str, str] = {
     "reward": "RewardConfig",
     "grpo": "GRPOConfig",
     "rloo": "RLOOConfig",
+    "ppo": "PPOConfig",
 }
 # Keys that only TRL has: with them its defaults count.
 _OWN = ("packing", "max_length", "max_seq_length", "use_peft", "lora_r", "dataset_text_field", "completion_only_loss")
@@ -52,6 +54,7 @@ _OWN = ("packing", "max_length", "max_seq_length", "use_peft", "lora_r", "datase
 def _finish(reader: Reader) -> None:
     program = str(reader.document.get(PROGRAM) or "").removesuffix(".py")
     kind = _SCRIPTS.get(str(reader.document.get(SUBCOMMAND)) if program == "trl" else program, "")
+    kind = kind or kind_of(reader.document)
     if TRL_CONFIGS.get(kind):
         reader.not_modelled.append(f"{kind}: {TRL_CONFIGS[kind]}")
     is_trl = bool(kind) or any(key in reader.document for key in _OWN)
@@ -69,6 +72,8 @@ def _finish(reader: Reader) -> None:
             reader.set("precision", dtype, "dtype")
     if is_trl:
         _set_defaults(reader, kind)
+        if kind in ALGORITHM_OF_CONFIG:
+            set_preferences(reader, ALGORITHM_OF_CONFIG[kind])
     elif not states(reader, "precision"):
         reader.set("precision", "fp32", "default", is_default=True)
     set_dataset(reader, str(reader.take("dataset_name") or ""), "dataset_name")
@@ -122,8 +127,6 @@ TRL = Trainer(
         "use_liger_kernel": LIGER,
         "padding_free": not_modelled("texts are forecast padded to one length"),
         "activation_offloading": not_modelled("activations are forecast on the GPU"),
-        "use_vllm": not_modelled(),
-        "num_generations": not_modelled(),
         "max_train_samples": says("samples", positive),
         "use_peft": passed_over,
     },
@@ -151,8 +154,21 @@ TRL = Trainer(
         ),
         *("accelerator_config.*", "lr_scheduler_kwargs.*", "beta", "loss_type", "system_prompt", "dataset_mixture*"),
         *("low_cpu_mem_usage", "load_in_4bit", "load_in_8bit", "max_eval_samples", "packing_strategy", "eval_packing"),
+        *("reward_funcs", "reward_weights", "missing_eos_penalty", "vllm_device"),
     ),
     defaults={"batch": 8, "optimizer": "adamw"},
     finish=_finish,
-    programs=("trl", "sft.py", "dpo.py", "kto.py", "orpo.py", "grpo.py", "run_clm.py", "run_mlm.py", "run_glue.py"),
+    programs=(
+        "trl",
+        "sft.py",
+        "dpo.py",
+        "kto.py",
+        "orpo.py",
+        "grpo.py",
+        "rloo.py",
+        "ppo.py",
+        "run_clm.py",
+        "run_mlm.py",
+        "run_glue.py",
+    ),
 )
