@@ -156,7 +156,7 @@ def page(ratios: Sequence[StepRatio], pairs: Sequence[PairFigures]) -> str:
     errors = np.abs(np.array([ratio.error for ratio in ratios]) - 1)
     shown = [pair for pair in pairs if pair.rows >= LEAST_ROWS]
     lines = [
-        _HEAD,
+        _HEAD + _hopper(ratios),
         f"{len(ratios)} ratios, {len(shown)} pairs of GPU and format with at least {LEAST_ROWS} of them. The forecast "
         f"ratio is {errors.mean():.0%} off on average, {np.median(errors):.0%} in the median.",
         "",
@@ -169,6 +169,17 @@ def page(ratios: Sequence[StepRatio], pairs: Sequence[PairFigures]) -> str:
         figures = f"{pair.measured:.2f} × | {pair.forecast:.2f} × | {pair.error:.2f} | {pair.mean_error:.0%}"
         lines.append(f"| {pair.slower} | {pair.faster} | {pair.precision} | {pair.rows} | {figures} |")
     return "\n".join(lines) + "\n"
+
+
+def _hopper(ratios: Sequence[StepRatio]) -> str:
+    """How fast H100 is forecast beside A100, by format."""
+    formats = ("tf32", "amp_fp16")
+    errors = [
+        [r.error for r in ratios if r.precision == precision and r.slower in _AMPERE and r.faster == _HOPPER]
+        for precision in formats
+    ]
+    tf32, amp = (f"{np.median(each):.2f}" for each in errors)
+    return f"- *A100 to H100.* The forecast ratio is {tf32} of the measured one in TF32 and {amp} in AMP.\n"
 
 
 def draw(pairs: Sequence[PairFigures]) -> None:
@@ -196,6 +207,7 @@ def vars_of(pair: PairFigures) -> dict[str, object]:
     return {"measured": pair.measured, "forecast": pair.forecast, "precision": pair.precision}
 
 
+_AMPERE, _HOPPER = ("A100-PCIE-80GB", "A100-SXM4-80GB"), "H100-SXM5-80GB"
 _HEAD = """# Ratios between GPUs
 
 Written by `python -m studies device_ratios`. How many times as fast one GPU is as another at the same network, format
@@ -209,7 +221,7 @@ What is behind the failures:
   a TITAN Xp and 3.8 on an RX 5700, where half lacks fast kernels. One number per device does not follow that.
 - *fp64 on GeForce.* VGG-16 reaches 0.66 to 0.95 of the data sheet's rate, as it should. What was fitted of convolutions
   and frameworks in other formats moves fp64, too.
-- *A100 to H100 in TF32.* Forecasts of H100 SXM5 are 1.17 times too fast beside A100; in AMP they are 1.05 to 1.07.
+- *RX 5700 to RX 6800.* One source alone timed both, and no other card of their generations trains in it.
 """
 
 

@@ -130,7 +130,7 @@ def test_parameters_that_no_gpu_can_hold_say_that_the_layout_is_missing() -> Non
     [
         ("low_level_zero", {"zero": 1}, "zero1"),
         ("gemini", {"zero": 3}, "zero3"),
-        ("several GPUs = layers spread by device_map, not data-parallel", {}, "pp32"),
+        ("several GPUs = layers spread by device_map, not data-parallel", {}, "model"),
         ("", {"zero": 3, "gpus": 1}, None),
         ("", {"zero": 3, "strategy": "fsdp"}, None),
     ],

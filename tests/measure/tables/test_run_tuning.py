@@ -77,7 +77,12 @@ def test_qlora_keeps_the_base_in_four_bits_and_adapts_every_linear_layer() -> No
             "nf4",
             ("a base quantised as int4-quanto is answered as 4 bits of bitsandbytes",),
         ),
-        (Quantisation(8, "int8-other"), "none", ("a base quantised as int8-other is answered as not quantised",)),
+        (
+            Quantisation(8, "int8-other"),
+            "int8",
+            ("a base quantised as int8-other is answered as 8 bits of bitsandbytes",),
+        ),
+        (Quantisation(None, "other"), "none", ("a base quantised as other is answered as not quantised",)),
     ],
 )
 def test_a_quantised_base_is_answered_as_the_nearest(

@@ -11,6 +11,8 @@ from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.measured_step import (
     AFTER_HIGH,
     AFTER_LOW,
+    HOST_HIGH,
+    HOST_LOW,
     MOST_RATIO,
     GivenStep,
     parse_measured_step,
@@ -18,6 +20,8 @@ from epochcast.predict.forecast.measured_step import (
     solved_factor,
 )
 from epochcast.predict.forecast.placement import WrittenPlacement
+from epochcast.predict.forecast.step import HOST
+from epochcast.predict.forecast.uncertainty import narrowed_width
 from epochcast.predict.forecast.where import Where
 
 RESNET = partial(ec.forecast, "resnet50", device="A100", precision="amp")
@@ -106,6 +110,29 @@ def test_a_launch_bound_job_changes_its_host_only() -> None:
         assert getattr(measured.step_parts, part) == pytest.approx(getattr(plain.step_parts, part))
     assert plain.details.placement.host is None
     assert measured.details.placement.host is not None
+
+
+@pytest.mark.parametrize("compiler", ["none", "inductor"])
+def test_a_measured_step_that_waits_for_launches_is_as_sure_as_launches_carry(compiler: str) -> None:
+    """Neither how hosts differ nor how people run such steps is left, nor whether casts are worth it."""
+    plain = SMALL(precision="amp", compile=compiler)
+    seconds = 1.5 * plain.step_seconds.mid
+    measured = SMALL(precision="amp", compile=compiler, step_seconds=f"{seconds:.9g}s@4")
+    assert width(plain) > 3
+    assert measured.step_seconds.mid == pytest.approx(seconds, rel=1e-4)
+    assert measured.step_seconds.high <= HOST_HIGH * seconds * 1.01
+    assert measured.step_seconds.low >= HOST_LOW * seconds * 0.99
+    assert measured.uncertainty[0].part == HOST and not measured.uncertainty[0].narrow_by
+
+
+def test_the_width_that_a_measured_step_would_give_is_the_one_it_gives() -> None:
+    for job in (partial(SMALL), partial(RESNET, batch=64)):
+        plain = job()
+        batch, middle = plain.batch_per_gpu, plain.step_seconds.mid
+        measured = job(step_seconds=f"{middle:.9g}s@{batch}")
+        is_launch_bound = plain.uncertainty[0].part == HOST
+        expected = narrowed_width(width(plain), plain.uncertainty, is_launch_bound=is_launch_bound)
+        assert width(measured) == pytest.approx(expected, rel=0.15)
 
 
 def test_a_measured_host_keeps_what_else_is_known_of_it() -> None:

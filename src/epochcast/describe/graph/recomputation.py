@@ -100,11 +100,14 @@ class _Users:
 def _candidates(graph: KernelGraph, users: _Users, kept: frozenset[str]) -> dict[tuple[int, frozenset[str]], list[str]]:
     """Storages that could be computed again, by their kernel and their sources."""
     inside = {name for name in users.written_by if _is_saved_alone(graph, users, name, kept)}
+    # In the order in which they are written, so that those of earlier storages are there.
+    sources: dict[str, frozenset[str]] = {}
+    for name in sorted((kept | inside) & users.written_by.keys(), key=lambda name: users.made_by[name]):
+        sources[name] = _sources(graph, users, name, sources)
     candidates: dict[tuple[int, frozenset[str]], list[str]] = {}
     for name in sorted(inside):
-        sources = _sources(graph, users, name, kept | inside)
-        if sources:
-            candidates.setdefault((users.written_by[name], sources), []).append(name)
+        if sources[name]:
+            candidates.setdefault((users.written_by[name], sources[name]), []).append(name)
     return candidates
 
 
@@ -123,20 +126,21 @@ def _is_saved_alone(graph: KernelGraph, users: _Users, name: str, kept: frozense
     )
 
 
-def _sources(graph: KernelGraph, users: _Users, name: str, passed: frozenset[str] | set[str]) -> frozenset[str]:
-    """What is in memory of which it is computed; empty where an op on the way cannot run again."""
+def _sources(graph: KernelGraph, users: _Users, name: str, earlier: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """What is in memory of which it is computed, `earlier` for storages of its kernel that need not be; empty where an
+    op on the way cannot run again, or works in place.
+    """
     kernel, op = users.written_by[name], graph.ops[users.made_by[name]]
     if not _runs_again(op):
         return frozenset()
     sources: set[str] = set()
     for tensor in _operands(op):
         source = graph.storage(tensor)
-        if users.written_by.get(source) == kernel and source in passed:
-            deeper = _sources(graph, users, source, passed)
-            if not deeper:
+        if users.written_by.get(source) == kernel and source in earlier:
+            if not earlier[source]:
                 return frozenset()
-            sources |= deeper
-        elif graph.writes.get(source, 0) > 1:
+            sources |= earlier[source]
+        elif source == name or graph.writes.get(source, 0) > 1:
             return frozenset()
         else:
             sources.add(source)

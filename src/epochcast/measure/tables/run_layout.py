@@ -120,13 +120,13 @@ def _parameters(reference: str) -> int:
 
 def _without_degrees(row: Mapping[str, Any], gpus: int) -> RunLayout | None:
     """ZeRO's stage where a row has no degrees: all its GPUs share. Layers that `device_map` spread (transformers) are
-    the stages of a pipeline.
+    run one after another: GPUs wait for each other.
     """
     stage, accumulate = int(number(row, "zero") or 0), count(row, "grad_accum") or 1
     if gpus == 1 or text(row, "strategy"):
         return None
     if _DEVICE_MAP in text(row, "note"):
-        return RunLayout(f"pp{gpus}", accumulate, None)
+        return RunLayout("model", accumulate, None)
     return RunLayout(f"zero{stage}", accumulate, None) if stage else None
 
 

@@ -52,7 +52,7 @@ _SAME_LAYERS: Mapping[str, Sequence[str]] = {
     "down_proj": ("down", "dense_4h_to_h"),
 }
 """Names of a layer in networks of other families, or of the fused layer that it is a part of."""
-_UNKNOWN = {"nf4": "4 bits of bitsandbytes"}
+_UNKNOWN = {"nf4": "4 bits of bitsandbytes", "int8": "8 bits of bitsandbytes"}
 _FROZEN: Mapping[str, tuple[str, ...]] = {
     "projector only": ("*vision_tower*", "*language_model*", "*lm_head*"),
     "vision tower frozen": ("*vision_tower*",),
@@ -116,10 +116,11 @@ def _base_note(quantisation: Quantisation | None) -> list[str]:
 
 
 def _nearest_base(quantisation: Quantisation | None) -> str:
-    """The format as a job takes it: four bits of others are those of bitsandbytes."""
+    """The format as a job takes it: bits without a library, or of an unknown one, are those of bitsandbytes."""
     if quantisation is None:
         return NOT_QUANTISED
-    return quantisation.base or ("nf4" if quantisation.bits == FOUR else NOT_QUANTISED)
+    usual = {FOUR: "nf4", EIGHT: "int8"}
+    return quantisation.base or usual.get(quantisation.bits or 0, NOT_QUANTISED)
 
 
 def _stated_rank(row: Row) -> int | None:

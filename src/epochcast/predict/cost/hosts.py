@@ -33,10 +33,14 @@ HOOKS_LOW, HOOKS_HIGH = 0.5, 2.0
 
 @dataclass(frozen=True, slots=True)
 class LaunchHost:
-    """Seconds to start one kernel, by the name or the figure that was asked for."""
+    """Seconds to start one kernel, by the name or the figure that was asked for.
+
+    `is_of_job`: they come from a measured step of the very job, so that no other network's launches are guessed.
+    """
 
     name: str
     launch_seconds: Interval
+    is_of_job: bool = False
 
     @property
     def text(self) -> str:

@@ -47,6 +47,8 @@ def launch_interval(trace: Trace, device: Device, host: LaunchHost | None = None
     else:
         eager = unknown_host().launch_seconds
     if trace.recipe.compile == _INDUCTOR:
+        if host is not None and host.is_of_job:
+            return eager.scaled(INDUCTOR_FRACTION)
         return Interval(INDUCTOR_LOW * eager.low, INDUCTOR_FRACTION * eager.mid, eager.high)
     bare = COMPILED_LAUNCH_SECONDS.get(trace.recipe.compile)
     if bare is None or bare >= eager.mid:

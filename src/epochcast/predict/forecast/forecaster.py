@@ -180,7 +180,7 @@ def forecast_job(
         parameters=trace.parameter_counts[0],
         trainable_parameters=trace.parameter_counts[1],
         answered_by=dict(step.answered_by),
-        uncertainty=uncertain_parts(step.variances),
+        uncertainty=uncertain_parts(step.variances, is_host_measured=placement.is_host_measured),
         peak_uncertainty=() if memory is None else uncertain_memory(memory.spread.variances, job.assumed),
         device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
@@ -317,7 +317,7 @@ def _fed_step(job: Job, placement: Placement, model: Model, trace: Trace, sessio
         return with_offload(step, run, placement)
 
     step = step_of(job, trace)
-    if not has_casts(trace, placement.device):
+    if placement.is_host_measured or not has_casts(trace, placement.device):  # with its casts
         return step
     in_single = session.trace(model, replace(trace.recipe, precision=run_precision(SINGLE, job, placement.device)))
     if is_surely_slower(in_single, placement, costing, setting_of(job, placement.device), step):

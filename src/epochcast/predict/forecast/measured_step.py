@@ -6,7 +6,8 @@ all kernels are scaled until the forecast of that batch is what was measured,
     f : step(f · kernels, launches) = measured
 
 otherwise the host's seconds per launch are. What is left uncertain of the scaled part is how far it carries over to
-another batch and to more GPUs (`AFTER_LOW`, `AFTER_HIGH`); other parts stay as uncertain as they were.
+another batch and to more GPUs (`AFTER_LOW` and `AFTER_HIGH` of kernels, `HOST_LOW` and `HOST_HIGH` of launches); other
+parts stay as uncertain as they were.
 """
 
 from collections.abc import Callable
@@ -14,12 +15,15 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from epochcast.errors import BadInput
-from epochcast.predict.cost.hosts import MOST_LAUNCH_SECONDS, LaunchHost, measured_launch
+from epochcast.interval import Interval
+from epochcast.predict.cost.hosts import MOST_LAUNCH_SECONDS, LaunchHost
 from epochcast.units import parse_seconds
 
 # Measured over forecast of other batches of the same job, up to four times as large or small, after one batch of it was
 # given: the 5th and 95th of a hundred on four clusters (`python -m studies given_step`).
 AFTER_LOW, AFTER_HIGH = 0.85, 1.18
+# The same where both batches wait for their launches: 550 pairs on two clusters. Steps of small images vary more.
+HOST_LOW, HOST_HIGH = 0.76, 1.32
 # A measurement further from the forecast than this is of another job, or in another unit.
 MOST_RATIO = 20.0
 _ROUNDS = 60
@@ -72,8 +76,9 @@ def solved_factor(step_seconds: Callable[[float], float], target_seconds: float)
 
 
 def scaled_host(host: LaunchHost | None, launch_seconds: float, factor: float) -> LaunchHost:
-    """The host with `factor` times the seconds per launch, now measured."""
+    """The host with `factor` times the seconds per launch, now measured with this very job."""
     seconds = min(MOST_LAUNCH_SECONDS, launch_seconds * factor)
     name = f"{seconds * 1e6:.3g}us"
-    measured = LaunchHost(name, measured_launch(seconds))
-    return measured if host is None else replace(host, name=name, launch_seconds=measured.launch_seconds)
+    around = Interval(HOST_LOW * seconds, seconds, HOST_HIGH * seconds)
+    measured = LaunchHost(name, around, is_of_job=True)
+    return measured if host is None else replace(host, name=name, launch_seconds=around, is_of_job=True)

@@ -83,6 +83,11 @@ class Placement:
         return self.strategy.replicas(self.gpus)
 
     @property
+    def is_host_measured(self) -> bool:
+        """Whether a step of the very job said what starting its kernels takes."""
+        return self.host is not None and self.host.is_of_job
+
+    @property
     def dollars_per_hour(self) -> float | None:
         """For all GPUs."""
         return None if self.price is None else self.price.dollars_per_hour

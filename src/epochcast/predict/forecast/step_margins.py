@@ -10,7 +10,8 @@ were measured on that GPU (`measured` in `predict.cost.spreads`). Elsewhere that
 sources that were left out chose. A group whose parts hold 90 % as they are gets no margin.
 `python -m studies.accuracy.run --margins` fits `step_margins.toml`.
 
-A step that the user measured or calibrated has an interval of its own, and forward passes keep the one they have.
+A step that the user measured or calibrated has an interval of its own, and forward passes keep the one they have. Of a
+step whose launches were measured, the margin is that of the share that does not wait for them.
 """
 
 from collections.abc import Mapping
@@ -81,6 +82,9 @@ def with_margin(step: StepForecast, trace: Trace, placement: Placement, setting:
     margin = step_margin(step_group(trace, placement, setting))
     if margin == NO_MARGIN:
         return step
+    if placement.is_host_measured:
+        share = 1 - step.parts.host / step.seconds.mid
+        margin = StepMargin(share * margin.below, share * margin.above)
     variances = {**step.variances, SETUP: ((margin.below + margin.above) / 2) ** 2}
     return replace(step, seconds=widened(step.seconds, margin), variances=variances)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import exp, hypot, log, sqrt
 
 from epochcast.base.record import Record
-from epochcast.predict.forecast.measured_step import AFTER_HIGH, AFTER_LOW
+from epochcast.predict.forecast.measured_step import AFTER_HIGH, AFTER_LOW, HOST_HIGH, HOST_LOW
 from epochcast.predict.forecast.step import COMMUNICATION, FRAMEWORK, GPU, HOST, INPUT, NETWORK, SETUP
 from epochcast.predict.memory.memory_spreads import ASSUMED, QUANTISED
 
@@ -54,13 +54,14 @@ class UncertainPart(Record):
     narrow_by: str
 
 
-def narrowed_width(width: float, parts: tuple[UncertainPart, ...]) -> float:
+def narrowed_width(width: float, parts: tuple[UncertainPart, ...], *, is_launch_bound: bool = False) -> float:
     """high ÷ low of a step after one of its steps was measured: what that leaves uncertain, and the parts it does not
-    narrow.
+    narrow. What was measured are kernels, or launches where the step waits for them; it has waited for its data, too.
     """
-    others = sum(part.share for part in parts if part.narrow_by != MEASURE)
-    after = log(AFTER_HIGH / AFTER_LOW) / 2
-    return exp(2 * hypot(log(width) / 2 * sqrt(others), after))
+    low, high = (HOST_LOW, HOST_HIGH) if is_launch_bound else (AFTER_LOW, AFTER_HIGH)
+    narrowed = (HOST, INPUT) if is_launch_bound else (GPU, FRAMEWORK, NETWORK, SETUP, INPUT)
+    others = sum(part.share for part in parts if part.part not in narrowed)
+    return exp(2 * hypot(log(width) / 2 * sqrt(others), log(high / low) / 2))
 
 
 def uncertain_memory(variances: Mapping[str, float], assumed: Sequence[str]) -> tuple[UncertainPart, ...]:
@@ -73,9 +74,9 @@ def uncertain_memory(variances: Mapping[str, float], assumed: Sequence[str]) -> 
     return _shares(by_part, {**MEMORY_PARTS, ASSUMED: said_by})
 
 
-def uncertain_parts(variances: Mapping[str, float]) -> tuple[UncertainPart, ...]:
-    """Of a step, the largest first; shares sum to one."""
-    return _shares(variances, _NARROWED_BY)
+def uncertain_parts(variances: Mapping[str, float], *, is_host_measured: bool = False) -> tuple[UncertainPart, ...]:
+    """Of a step, the largest first; shares sum to one. Nothing narrows a host that was measured with this job."""
+    return _shares(variances, {**_NARROWED_BY, HOST: ""} if is_host_measured else _NARROWED_BY)
 
 
 def _shares(variances: Mapping[str, float], narrowed_by: Mapping[str, str]) -> tuple[UncertainPart, ...]:

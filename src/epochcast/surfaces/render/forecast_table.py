@@ -8,6 +8,7 @@ from rich.text import Text
 from epochcast.predict.forecast.device_doubts import UNMEASURED
 from epochcast.predict.forecast.forecast import Forecast
 from epochcast.predict.forecast.loader_step import LEAST_WAIT
+from epochcast.predict.forecast.step import HOST
 from epochcast.predict.forecast.step_explain import Share, by_class, by_layer
 from epochcast.predict.forecast.uncertainty import MEASURE, narrowed_width
 from epochcast.surfaces.render.answer_header import assumed, header, place
@@ -85,13 +86,16 @@ def _range(answer: Forecast) -> Iterable[str]:
         return
     width = step.high / step.low
     shares = ", ".join(f"{part.share:.0%} from {_UNCERTAIN[part.part]}" for part in parts if part.share >= LEAST_SHARE)
-    narrowed = narrowed_width(width, parts)
+    first = parts[0]
+    launches = 0.0 if answer.step_parts is None else answer.step_parts.host
+    is_launch_bound = first.part == HOST and launches > step.mid / 2
+    narrowed = narrowed_width(width, parts, is_launch_bound=is_launch_bound)
     advice = ""
-    if parts[0].narrow_by == MEASURE and narrowed < width / 1.1:
-        batch = answer.batch_per_gpu
-        advice = f"; one measured step narrows it to {narrowed:.1f}×: {MEASURE} SECONDS@{batch}"
-    elif parts[0].narrow_by != MEASURE and width > WIDE:
-        advice = f"; {parts[0].narrow_by} narrows it"
+    if first.narrow_by and (first.narrow_by == MEASURE or is_launch_bound) and narrowed < width / 1.1:
+        advice = f"; one measured step narrows it to {narrowed:.1f}×: {MEASURE} SECONDS@{answer.batch_per_gpu}"
+        advice += f"; {first.narrow_by} narrows it, too" if is_launch_bound else ""
+    elif first.narrow_by not in (MEASURE, "") and width > WIDE:
+        advice = f"; {first.narrow_by} narrows it"
     yield f"{width:.1f}×: {shares}{advice}"
 
 
