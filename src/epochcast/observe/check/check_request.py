@@ -20,7 +20,10 @@ class CheckRequest:
     """The process that runs, and the limit of what is still taken as normal."""
 
     pid: int | None = option(
-        None, "Number of a running process: reads its command line, its log, and its GPU through NVML.", least=1, example="4242"
+        None,
+        "Number of a running process: reads its command line, its log, and its GPU through NVML.",
+        least=1,
+        example="4242",
     )
     tolerance: float | None = option(
         None,

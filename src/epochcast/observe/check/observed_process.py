@@ -8,7 +8,7 @@ others can read: its speed has to be given beside `--pid`.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from epochcast.describe.capture.config import read_settings
+from epochcast.describe.capture.config.config_file import read_settings
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.observe.check.nvml_readings import Nvml, installed_nvml, read_gpu
 from epochcast.observe.check.observation import PROCESS, GpuReading, Observation
@@ -74,7 +74,9 @@ def command_settings(pid: int, is_alone: bool, proc: Path = PROC) -> tuple[Path,
     except EpochcastError:
         if not path.exists() or not is_alone:
             return ()
-        raise BadInput(f"the command line of process {pid} does not say what it trains: give MODEL and --batch") from None
+        raise BadInput(
+            f"the command line of process {pid} does not say what it trains: give MODEL and --batch"
+        ) from None
     return (path,)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from epochcast.describe.capture.config import read_settings
+from epochcast.describe.capture.config.config_file import read_settings
 from epochcast.predict.forecast.job_settings import filled
 
 pytest.importorskip("yaml", reason="the extra yaml is not installed")
