@@ -159,6 +159,7 @@ function showNotes(told) {
 }
 
 let evidence_of = null;
+const signed = (percents) => `${percents > 0 ? "+" : percents < 0 ? "−" : ""}${Math.abs(percents)} %`;
 function showEvidence(told) { evidence_of = told; askEvidence(told); }
 const askEvidence = later(300, async (told) => {
   if (evidence_of !== told) { return; }
@@ -166,7 +167,7 @@ const askEvidence = later(300, async (told) => {
   try {
     const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode, fed: told.fed ?? "" })}`);
     if (evidence_of !== told) { return; }
-    const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : row.error < 0 ? "−" : ""}${Math.round(100 * Math.abs(row.error))} %`].map((cell) => String(cell ?? "–")));
+    const rows = found.nearest.map((row) => [row.model, row.device, row.precision, row.batch, row.source, signed(Math.round(100 * row.error))].map((cell) => String(cell ?? "–")));
     const measured = table("Measured runs", ["Network", "Device", "Precision", "Batch", "Measured by", "Our error, left out"], rows);
     where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [measured] : []));
   } catch (error) {
