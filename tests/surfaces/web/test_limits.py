@@ -34,7 +34,7 @@ def address(server: Served) -> tuple[str, int]:
 
 
 def test_a_browser_gets_errors_as_pages_and_programs_get_problems(server: Served) -> None:
-    for path, said in (("/nothere", "There is no page at /nothere."), ("/runs/nothere", "no run called")):
+    for path, said in (("/nothere", "There is no page at /nothere."), ("/runs/nothere", "No run called")):
         page = server.client.get(path, headers=PAGE)
         assert page.status_code == 404 and page.headers["content-type"].startswith("text/html")
         assert (

@@ -1,5 +1,6 @@
 """The pages: forecast and queue; logging in and out; how every page is made. Their scripts ask the API."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,17 @@ _SECTIONS = {"/compare": "/runs"}
 LOGIN_BYTES = 4096
 # Thirty days.
 COOKIE_SECONDS = 30 * 86_400
+# What people read instead of the phrase of a status.
+TITLES: Mapping[HTTPStatus, str] = {
+    HTTPStatus.FORBIDDEN: "Not allowed",
+    HTTPStatus.NOT_FOUND: "Not found",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Cannot show this page",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too many requests",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The server made a mistake",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Not available now",
+    HTTPStatus.INSUFFICIENT_STORAGE: "The server's disk is full",
+}
+RUN_PAGES = ("/runs", "/compare", "/cards")
 
 _environment = Environment(
     loader=FileSystemLoader(HOME / "templates"), autoescape=select_autoescape(["html"]), trim_blocks=True
@@ -80,10 +92,16 @@ def error_page(request: Request, problem: Problem) -> Response:
     is_unknown = status == HTTPStatus.NOT_FOUND and problem.detail == status.phrase
     detail = f"There is no page at {request.url.path[:200]}." if is_unknown else problem.detail
     running: Running = request.app.state.running
-    answer = page(request, running, "fault.html", None, title=status.phrase, detail=detail)
+    is_of_runs = request.url.path.startswith(RUN_PAGES)
+    texts = {"title": TITLES.get(status, status.phrase), "detail": _sentence(detail), "is_of_runs": is_of_runs}
+    answer = page(request, running, "fault.html", None, **texts)
     answer.status_code = status
     answer.headers.update(problem.headers)
     return answer
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 @router.get("/")

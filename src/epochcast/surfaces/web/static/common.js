@@ -120,7 +120,7 @@ export function silentSeconds(run) {
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 export function roughly(value) {
   const [name, size] = UNITS.find(([, unit]) => value >= unit) ?? UNITS.at(-1);
-  return `${Math.floor(value / size)} ${name}`;
+  return `${Math.max(1, Math.floor(value / size))} ${name}`;
 }
 export const silence = (passed) => `no report for ${roughly(passed)}`;
 
