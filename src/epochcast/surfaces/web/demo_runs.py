@@ -22,7 +22,7 @@ from epochcast.observe.store.database_tables import queue_jobs, queue_machines, 
 from epochcast.observe.store.row_values import RunFilter
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
-from epochcast.observe.store.store_rows import RunPlace
+from epochcast.observe.store.store_rows import RunPlace, RunRow
 from epochcast.predict.forecast.job import Job
 from epochcast.schedule.queue_file import queue_of
 from epochcast.schedule.queue_rows import RUNNING, STARTED
@@ -105,6 +105,8 @@ QUEUE: dict[str, Any] = {
 """A made-up queue; its machines have the prices of the Politecnico talk."""
 
 
+DRIFT = 1.35
+"""By how much a run slows down where its pace changes."""
 # Runs at work report so often.
 REPORT_SECONDS = 10.0
 AT_WORK = (
@@ -165,12 +167,21 @@ def report_once(store: Store, now_seconds: float, random: Random) -> None:
     for run in store.runs(RunFilter(states=("running",))):
         if run.name not in AT_WORK or not run.step or not run.step_seconds or not run.total_steps:
             continue
-        step = round(min(run.total_steps, run.step + (now_seconds - run.seen_at_seconds) / run.step_seconds))
+        each = _pace(run, run.step_seconds) * random.lognormvariate(0, 0.015)
+        step = round(min(run.total_steps, run.step + (now_seconds - run.seen_at_seconds) / each))
         clock = now_seconds - (run.started_at_seconds or run.added_at_seconds)
-        each, loss = run.step_seconds * random.lognormvariate(0, 0.015), _loss(step / run.total_steps, random)
+        loss = _loss(step / run.total_steps, random)
         store.record(run.id, [Report(step, clock_seconds=clock, step_seconds=each, loss=loss)])
     with store.writing() as connection:  # as a scheduler does that looks after it
         connection.execute(update(queues).where(queues.c.name == QUEUE_NAME).values(seen_at_seconds=now_seconds))
+
+
+def _pace(run: RunRow, seen_seconds: float) -> float:
+    """That of its story; of a run without one, as it was seen."""
+    story = next((story for story in STORIES if story.name == run.name), None)
+    if story is None or run.forecast_step_seconds is None:
+        return seen_seconds
+    return run.forecast_step_seconds * story.factor * (1.0 if story.drift_at is None else DRIFT)
 
 
 def _loss(done: float, random: Random) -> float:
@@ -203,7 +214,7 @@ def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> 
     every = max(EVERY_STEPS, round(total * story.done / MOST_REPORTS))
     clock, rows, validated = 8.0, [], 0
     for step in range(every, max(every + 1, round(total * story.done)) + 1, every):
-        slow = 1.35 if story.drift_at is not None and step > total * story.drift_at else 1.0
+        slow = DRIFT if story.drift_at is not None and step > total * story.drift_at else 1.0
         each = pace * slow * random.lognormvariate(0, 0.015)
         clock += each * every
         if step // epoch > validated:
