@@ -413,7 +413,7 @@ def diff(
     base_revision, head_revision = terms.base_revision, terms.head_revision
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
-            raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
+            raise BadInput("a comparison of two revisions takes one model: a reference as text, or 'job:NAME'")
         question = DiffQuestion(options, tuple(map(str, setting_paths(config or ()))))
         path = None if profile is None else Path(profile)
         return DiffSession(question, terms.limits, path, session).of_revisions(base, base_revision, head_revision)

@@ -50,7 +50,7 @@ def test_least_and_most_gpus_restrict_the_choices() -> None:
         ({"jobs": [{**JOB, "deadline_seconds": float("nan")}]}, "job 'a': deadline_seconds must be a number, got nan"),
         ({"jobs": [{**JOB, "deadline_seconds": -5}]}, "job 'a': its deadline (-5 s) is before it is submitted"),
         ({"jobs": [JOB, JOB]}, "two jobs are called 'a'"),
-        ({"jobs": [{**JOB, "run_seconds": {"H100": {"1": 5}}}]}, "job 'a' fits on no machine"),
+        ({"jobs": [{**JOB, "run_seconds": {"H100": {"1": 5}}}]}, "job 'a' does not fit on any machine"),
         ({"jobs": [{**JOB, "run_seconds": {"V100": {"1": -5}}}]}, "job 'a': -5 seconds on 1xV100"),
         ({"jobs": [{**JOB, "run_seconds": {"V100": {"x": 5}}}]}, "'x' is no number of GPUs"),
         (
