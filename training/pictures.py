@@ -6,7 +6,6 @@ python -m training.pictures        writes step.svg, memory.svg, fan.svg and gant
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
 
 import epochcast as ec
@@ -15,7 +14,7 @@ from epochcast.describe.graph.trace import PHASES
 from epochcast.predict.comm.allreduce import all_reduce_seconds
 from epochcast.predict.comm.stragglers import waiting
 from epochcast.predict.forecast.exchange import DDP_BUCKETS, gradients
-from epochcast.surfaces.charts.chart_file import save_chart
+from epochcast.surfaces.charts.chart_file import altair_module, save_chart
 from epochcast.surfaces.charts.memory_chart import memory_timeline
 from epochcast.surfaces.charts.timetable_chart import timetable
 
@@ -27,6 +26,7 @@ PICTURES = ("step.svg", "memory.svg", "fan.svg", "gantt.svg")
 
 def step_timeline() -> Any:
     """ResNet-50 on four nodes: kernels by phase, and buckets of gradients on the second stream."""
+    alt = altair_module()
     answer = ec.forecast("resnet50", device="V100", batch=64, precision="amp", gpus=4, nodes=4, link="ethernet_10g")
     details, parts = answer.details, answer.step_parts
     assert parts is not None
@@ -66,7 +66,7 @@ def _bar(stream: str, part: str, start_seconds: float, end_seconds: float) -> di
 
 def forecast_fan() -> Any:
     """Samples per second over the batch: the forecast and its 90 % interval."""
-    rows = []
+    alt, rows = altair_module(), []
     for batch in (1, 2, 4, 8, 16, 32, 64, 128, 256):
         answer = ec.forecast("resnet50", device="A100", batch=batch, precision="amp")
         step = answer.step_seconds

@@ -95,9 +95,7 @@ def _changed(diff: "Diff", allowed: ChangeLimits) -> Iterator[Exceeded]:
             )
         if abs(change.mid - 1) > most * (1 + 1e-12):
             is_sure = change.low - 1 > most or 1 - change.high > most
-            sentence = (
-                f"{quantity} {signed(change.mid - 1)}, a change of more than the allowed {percent(most)}"
-            )
+            sentence = f"{quantity} {signed(change.mid - 1)}, a change of more than the allowed {percent(most)}"
             yield Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)"))
 
 
