@@ -66,7 +66,8 @@ def _bar(stream: str, part: str, start_seconds: float, end_seconds: float) -> di
 
 def forecast_fan() -> Any:
     """Samples per second over the batch: the forecast and its 90 % interval."""
-    alt, rows = altair_module(), []
+    alt = altair_module()
+    rows = []
     for batch in (1, 2, 4, 8, 16, 32, 64, 128, 256):
         answer = ec.forecast("resnet50", device="A100", batch=batch, precision="amp")
         step = answer.step_seconds
