@@ -139,8 +139,7 @@ def generate(
 
     `options` are those of `Job` and `Where`: `prompt`, `response`, `concurrency`, `requests`, `engine` and others.
 
-    >>> import epochcast as ec
-    >>> answer = ec.generate("llama-3.1-8b", device="H100", precision="bf16", prompt=512, response="128")
+    >>> answer = generate("llama-3.1-8b", device="H100", precision="bf16", prompt=512, response="128")
     >>> answer.tokens_per_second.mid > 0
     True
     """
@@ -164,10 +163,8 @@ def post_train(
     `options` are those of `Job` and `Where`: `algorithm`, `prompts_per_step`, `generations`, `prompt`, `response` and
     others. Several GPUs shard the policy (fsdp) where no strategy is given.
 
-    >>> import epochcast as ec
     >>> options = {"prompts_per_step": 32, "generations": 4, "prompt": 256, "response": "300"}
-    >>> answer = ec.post_train("llama3_2_1b", device="H100", algorithm="grpo", **options)
-    >>> answer.parts[0].name
+    >>> post_train("llama3_2_1b", device="H100", algorithm="grpo", **options).parts[0].name
     'generation'
     """
     job, where, notes = job_and_where(post_train, model, options, placement, config)

@@ -100,7 +100,7 @@ def test_outside_a_repository_a_revision_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ran = command("diff resnet18 --base main --device V100 --batch 1")
-    assert (ran.code, "in no git repository" in ran.err) == (2, True)
+    assert (ran.code, "is not in a git repository" in ran.err) == (2, True)
 
 
 def test_a_job_is_compared_with_itself_at_a_revision(command: Command, repository: Path) -> None:
