@@ -111,9 +111,10 @@ slurm: ## Slurm for the tests
 chromium: ## A browser for the tests
 	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
 
-pictures: $(DEV) chromium ## Make the pictures of the dashboard and the terminal in docs/pictures anew
+pictures: $(DEV) chromium ## Make the pictures of the dashboard, the terminal and the explanation pages anew
 	$(BIN)/pytest --quiet --renew tests/surfaces/web/test_browser.py -k pictures
 	$(BIN)/python -m training.recording
+	EPOCHCAST_NOW=2026-11-17T09:00 $(BIN)/python -m training.pictures
 
 nginx: ## A web server in front, for the tests
 	@sh tests/install.sh nginx nginx || echo 'nginx cannot be installed here: its tests are skipped'

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     for name, body in (("epochcast", f'"{sys.executable}" -m epochcast'), ("python", f'"{sys.executable}"')):
         (programs / name).write_text(f'#!/bin/sh\nexec {body} "$@"\n')
         (programs / name).chmod(0o755)
-    identity = {f"GIT_{who}_{what}": "you" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    known = {"NAME": "you", "EMAIL": "you@example.org", "DATE": "2026-11-17T09:00:00Z"}
+    identity = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in known.items()}
     unset = {"EPOCHCAST_DATA", "EPOCHCAST_STORE", "XDG_DATA_HOME", "XDG_CACHE_HOME"}
     return {
         **{name: value for name, value in os.environ.items() if name not in unset},
@@ -60,6 +62,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "COLUMNS": "100",
         "NO_COLOR": "1",
         "TERM": "dumb",
+        "TZ": "UTC",
         "HOME": str(home),
         "GIT_CONFIG_NOSYSTEM": "1",
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -86,7 +89,8 @@ def played(page: str, folder: Path, environment: dict[str, str]) -> list[tuple[s
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)
-    parts = _ENDED.split(printed.replace(port, PORT).replace(str(folder), "/home/you/tutorial"))
+    today = datetime.now(UTC).date().isoformat()
+    parts = _ENDED.split(printed.replace(port, PORT).replace(today, "2026-11-17"))
     return [(parts[place], int(parts[place + 1])) for place in range(0, len(parts) - 1, 2)]
 
 

@@ -139,8 +139,7 @@ def generate(
 
     `options` are those of `Job` and `Where`: `prompt`, `response`, `concurrency`, `requests`, `engine` and others.
 
-    >>> import epochcast as ec
-    >>> answer = ec.generate("llama-3.1-8b", device="H100", precision="bf16", prompt=512, response="128")
+    >>> answer = generate("llama-3.1-8b", device="H100", precision="bf16", prompt=512, response="128")
     >>> answer.tokens_per_second.mid > 0
     True
     """
@@ -164,10 +163,8 @@ def post_train(
     `options` are those of `Job` and `Where`: `algorithm`, `prompts_per_step`, `generations`, `prompt`, `response` and
     others. Several GPUs shard the policy (fsdp) where no strategy is given.
 
-    >>> import epochcast as ec
     >>> options = {"prompts_per_step": 32, "generations": 4, "prompt": 256, "response": "300"}
-    >>> answer = ec.post_train("llama3_2_1b", device="H100", algorithm="grpo", **options)
-    >>> answer.parts[0].name
+    >>> post_train("llama3_2_1b", device="H100", algorithm="grpo", **options).parts[0].name
     'generation'
     """
     job, where, notes = job_and_where(post_train, model, options, placement, config)
@@ -413,7 +410,7 @@ def diff(
     base_revision, head_revision = terms.base_revision, terms.head_revision
     if base_revision is not None:
         if not isinstance(base, str) or head is not None:
-            raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
+            raise BadInput("a comparison of two revisions takes one model: a reference as text, or 'job:NAME'")
         question = DiffQuestion(options, tuple(map(str, setting_paths(config or ()))))
         path = None if profile is None else Path(profile)
         return DiffSession(question, terms.limits, path, session).of_revisions(base, base_revision, head_revision)

@@ -84,4 +84,4 @@ def _over(
     if value <= most:
         return ""
     shown = f"{show(value)} (90 % interval {show(number.low)} … {show(number.high)})"
-    return f"{quantity} {shown}, {100 * (value / most - 1):.0f} % more than the {show(most)} that are allowed"
+    return f"{quantity} {shown}, {100 * (value / most - 1):.0f} % more than the allowed {show(most)}"

@@ -155,7 +155,7 @@ def test_without_a_network_prices_stay(own_folder: Path, monkeypatch: pytest.Mon
         (GPUHUNT_AWS.replace("20.5", "cheap"), "line 2: 'price' must be a number, got 'cheap'"),
         (GPUHUNT_AWS.replace("20.5", "-1"), "line 2: 'price' must be at least 0, got '-1'"),
         (GPUHUNT_AWS.replace("False", "maybe"), "line 2: 'spot' must be True or False, got 'maybe'"),
-        (GPUHUNT_AWS + "p5,us\n", "line 7: the row has another number of cells than the header"),
+        (GPUHUNT_AWS + "p5,us\n", "line 7: the row and the header differ in their number of cells"),
         (HEADER, "no machine with a known GPU and a price"),
         ("", "is no price list of a known version"),
     ],

@@ -108,7 +108,7 @@ def test_a_job_that_was_done_in_part_elsewhere_has_less_left(store: Store) -> No
 def test_machines_that_do_not_hold_a_kept_job_are_refused(store: Store) -> None:
     save_queue(store, "q", a_queue(), 1000.0)
     other = a_queue({"id": "b", "run_seconds": {"K80": {"1": 5}}}, node_types=[{**TYPE, "device": "K80"}])
-    with pytest.raises(BadInput, match="job 'a' fits on no machine"):
+    with pytest.raises(BadInput, match="job 'a' does not fit on any machine"):
         save_queue(store, "q", other, 1100.0)
     assert list(load_queue(store, "q").jobs) == ["a"]
 

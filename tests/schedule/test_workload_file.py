@@ -50,7 +50,7 @@ def test_least_and_most_gpus_restrict_the_choices() -> None:
         ({"jobs": [{**JOB, "deadline_seconds": float("nan")}]}, "job 'a': deadline_seconds must be a number, got nan"),
         ({"jobs": [{**JOB, "deadline_seconds": -5}]}, "job 'a': its deadline (-5 s) is before it is submitted"),
         ({"jobs": [JOB, JOB]}, "two jobs are called 'a'"),
-        ({"jobs": [{**JOB, "run_seconds": {"H100": {"1": 5}}}]}, "job 'a' fits on no machine"),
+        ({"jobs": [{**JOB, "run_seconds": {"H100": {"1": 5}}}]}, "job 'a' does not fit on any machine"),
         ({"jobs": [{**JOB, "run_seconds": {"V100": {"1": -5}}}]}, "job 'a': -5 seconds on 1xV100"),
         ({"jobs": [{**JOB, "run_seconds": {"V100": {"x": 5}}}]}, "'x' is no number of GPUs"),
         (
@@ -91,7 +91,7 @@ def test_least_and_most_gpus_restrict_the_choices() -> None:
         ({"jobs": [{**JOB, "after": ["b"]}]}, "job 'a' comes after 'b', which is not in the queue"),
         ({"jobs": [{**JOB, "id": 7.5}]}, "job 'row 1': id must be a text, got 7.5"),
         ({"node_types": [{**TYPE, "in_house": True}]}, "node type 'n1' is in_house: it needs a count"),
-        ({"node_types": [{**TYPE, "count": 2}]}, "node type 'n1': count is of machines that are in_house"),
+        ({"node_types": [{**TYPE, "count": 2}]}, "node type 'n1': `count` is for in_house machines"),
         ({"node_types": [{**TYPE, "boot_seconds": -2}]}, "node type 'n1': boot_seconds must be at least 0, got -2"),
         ({"decide_on": ["friday"]}, "the file: no trigger in decide_on called 'friday'; known: arrival, completion"),
         ({"every_seconds": 0}, "the file: every_seconds must be above 0, got 0"),

@@ -69,7 +69,7 @@ def read_items(text: str, file: str, provider: str) -> Iterator[HuntedItem]:
         for row in table:
             where = f"{file}, line {table.line_num}"
             if None in row or None in row.values():
-                raise BadInput(f"{where}: the row has another number of cells than the header")
+                raise BadInput(f"{where}: the row and the header differ in their number of cells")
             if _number(row, "gpu_count", where):
                 yield _read_item(row, provider, where)
     except csv.Error as error:

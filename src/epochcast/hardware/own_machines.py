@@ -165,7 +165,7 @@ def skipped_counts(skipped: Iterable[Skipped]) -> dict[str, int]:
 def _cloud(file: Path) -> str:
     name = (file.resolve().parent.name if file.stem.casefold() == "vms" else file.stem).casefold()
     if not name.replace("-", "").replace("_", "").isalnum():
-        raise BadInput(f"{file}: its name does not say which cloud it is of: give `cloud`")
+        raise BadInput(f"{file}: its name does not say which cloud it belongs to: give `cloud`")
     return name
 
 

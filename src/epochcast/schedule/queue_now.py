@@ -22,8 +22,8 @@ from epochcast.schedule.queue_state import LiveJob, QueueState, RentedMachine
 from epochcast.schedule.workload_jobs import Fleet, GpuChoice, NodeType, QueuedJob, QueueWorkload
 
 OBSERVED = Interval.around(1.0, 1.2)
-"""What is left of a job whose pace is known, over the estimate: within a fifth in 90 % of cases (docs/accuracy/track-accuracy.md:
-the 90th percentile of errors is 19 % when a tenth is done)."""
+"""What is left of a job whose pace is known, over the estimate: within a fifth in 90 % of cases
+(docs/accuracy/track-accuracy.md: the 90th percentile of errors is 19 % when a tenth is done)."""
 LEAST_LEFT = 1e-3
 
 

@@ -52,7 +52,7 @@ def _files(answer: Timetable, write: Write) -> HandoverFiles:
 def _request(answer: Timetable, line: TimetableRow) -> Request:
     assert answer.workload is not None
     if line.job not in answer.commands:
-        raise BadInput("it has no command that starts it")
+        raise BadInput("it has no start command")
     first = line.stays[0]
     kind = answer.workload.fleet.by_name[first.node_type]
     job = next(job for job in answer.workload.jobs if job.id == line.job)

@@ -83,7 +83,7 @@ def fleet_of(document: QueueDocument) -> Fleet:
         return Fleet(document.nodes, types)
     quotas = [kind.quota for kind in types if kind.quota is not None]
     if len(quotas) < len(types) or not sum(quotas):
-        raise BadInput("it has no nodes: how many machines may be had at a time, or a quota or count for every type")
+        raise BadInput("it has no nodes: give `nodes`, or a quota or count for every type")
     return Fleet(sum(quotas), types)
 
 
@@ -100,7 +100,7 @@ def _node_type(row: NodeTypeRow, place: int, boot_seconds: float) -> NodeType:
     if row.in_house and row.count is None:
         raise BadInput(f"{label} is in_house: it needs a count, how many there are")
     if row.count is not None and (not row.in_house or row.quota is not None):
-        raise BadInput(f"{label}: count is of machines that are in_house; what may be rented has a quota")
+        raise BadInput(f"{label}: `count` is for in_house machines; rented ones take a `quota`")
     # A machine of one's own is free unless it says what an hour of use is charged, and always booted.
     dollars = 0.0 if row.in_house and row.dollars_per_hour is None else row.dollars_per_hour
     if row.name is None or row.device is None or row.gpus is None or dollars is None:
@@ -134,7 +134,7 @@ def _job(row: QueueJobRow, fleet: Fleet) -> tuple[QueuedJob, dict[GpuChoice, flo
     if truth is not None:
         seen = {choice: seconds for choice, seconds in seen.items() if choice in truth}
     if not seen:
-        raise BadInput(f"job {row.id!r} fits on no machine of the list")
+        raise BadInput(f"job {row.id!r} does not fit on any machine of the list")
     job = QueuedJob(
         id=row.id,
         submit_seconds=row.submit_seconds,

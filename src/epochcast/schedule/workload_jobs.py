@@ -101,7 +101,7 @@ class QueuedJob:
                 f"({self.submit_seconds:g} s)"
             )
         if not self.seconds:
-            raise BadInput(f"job {self.id!r} fits on no machine of the list")
+            raise BadInput(f"job {self.id!r} does not fit on any machine of the list")
         for choice, seconds in self.seconds.items():
             if seconds.low <= 0:
                 raise BadInput(f"job {self.id!r}: {seconds.low:g} seconds on {choice}; more than 0 is needed")
@@ -182,7 +182,7 @@ class QueueWorkload:
                 raise BadInput(f"two jobs are called {job.id!r}")
             seen.add(job.id)
             if not any(self.fleet.holds(choice) for choice in job.seconds):
-                raise BadInput(f"job {job.id!r} fits on no machine of the list")
+                raise BadInput(f"job {job.id!r} does not fit on any machine of the list")
         for fault in order_faults({job.id: job.after for job in self.jobs}).values():
             raise BadInput(fault)
 

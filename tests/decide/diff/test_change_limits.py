@@ -20,7 +20,7 @@ def diff(allowed: ChangeLimits, **options: Any) -> Diff:
 
 def test_a_tenth_more_time_exceeds_five_percent_and_not_ten() -> None:
     (over,) = diff(ChangeLimits(time_increase=0.05)).exceeded
-    assert over.sentence == "time +10 %, more than the 5 % that are allowed (not sure)"
+    assert over.sentence == "time +10 %, more than the allowed 5 % (not sure)"
     assert diff(ChangeLimits(time_increase=0.1)).exceeded == ()
 
 
@@ -33,7 +33,7 @@ def test_memory_is_limited_by_its_size() -> None:
     answer = diff(ChangeLimits(most_memory_bytes=2**30), peak_bytes=Interval(1.5 * 2**30, 2.0 * 2**30, 3.0 * 2**30))
     (over,) = answer.exceeded
     assert over.is_sure
-    assert over.sentence == "memory 2 GiB, more than the 1 GiB that are allowed"
+    assert over.sentence == "memory 2 GiB, more than the allowed 1 GiB"
 
 
 def test_a_limit_on_change_counts_in_both_directions() -> None:
@@ -50,7 +50,7 @@ def test_an_increase_in_dollars_is_that_of_the_job() -> None:
     base, head = side(BASE, **priced), side(SLOWER, **{**priced, "total_seconds": Interval.exact(110.0)})
     (over,) = Diff(base, head, ChangeLimits(dollar_increase=5.0)).exceeded
     assert over.what == "dollar_increase" and over.value == pytest.approx(10.0)
-    assert over.sentence.startswith("cost +$10.00, more than the $5.00 that are allowed")
+    assert over.sentence.startswith("cost +$10.00, more than the allowed $5.00")
     assert Diff(base, head, ChangeLimits(dollar_increase=11.0)).exceeded == ()
     with pytest.raises(BadInput, match="its cost is unknown"):
         assert diff(ChangeLimits(dollar_increase=5.0)).exceeded

@@ -61,7 +61,7 @@ def test_a_revision_that_is_none_is_refused_in_one_line(repository: Path, name: 
 
 
 def test_outside_a_repository_there_is_no_revision(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="in no git repository"):
+    with pytest.raises(BadInput, match="is not in a git repository"):
         Repository.around(tmp_path)
 
 

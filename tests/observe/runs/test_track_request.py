@@ -12,7 +12,7 @@ def test_what_belongs_together_is_checked_from_birth() -> None:
     for options, words in (
         ({"total": 0}, "total must be above 0, got 0"),
         ({"what_if": "4xV100"}, "`what_if` needs `job`"),
-        ({"job": "mine", "what_if": " ,"}, "`what_if` names no place"),
+        ({"job": "mine", "what_if": " ,"}, "`what_if` must name GPUs"),
         ({"run": " "}, "`run` is the name"),
         ({"format": "caffe", "pattern": "x"}, "give `format` or `pattern`, not both"),
     ):

@@ -34,7 +34,7 @@ def test_a_limit_that_is_exceeded_is_exit_code_3(command: Command) -> None:
 
 def test_the_table_names_the_blocks_responsible(command: Command) -> None:
     ran = command(f"{LINE} --max-time-increase 5%")
-    for words in ("resnet18 → resnet34, 1 × V100", "layer3.", "added (", "exceeded: time +", "surely"):
+    for words in ("resnet18 → resnet34, 1 × V100", "layer3.", "added (", "exceeded: time +", "at both ends"):
         assert words in ran.out
 
 
@@ -100,7 +100,7 @@ def test_outside_a_repository_a_revision_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ran = command("diff resnet18 --base main --device V100 --batch 1")
-    assert (ran.code, "in no git repository" in ran.err) == (2, True)
+    assert (ran.code, "is not in a git repository" in ran.err) == (2, True)
 
 
 def test_a_job_is_compared_with_itself_at_a_revision(command: Command, repository: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_row_that_makes_no_sense_is_one_line_and_the_others_are_planned(comman
         assert [row["job"] for row in ran.json[key]] == ["a"]
         assert [row["job"] for row in ran.json["refused"]] == ["b", "c"]
         first, second = ran.err.splitlines()
-        assert "queue.json: job 'b' fits on no machine of the list" in first
+        assert "queue.json: job 'b' does not fit on any machine of the list" in first
         assert "cannot be finished within its budget_dollars" in second
     simulated = command(f"schedule simulate {queue} --policy edf --no-bound --json")
     assert simulated.code == 2 and simulated.json["policies"]["edf"]["jobs"] == 1

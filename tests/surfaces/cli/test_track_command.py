@@ -208,7 +208,7 @@ def test_a_file_without_training_is_not_kept_in_the_store(command: Command, tmp_
         ("--total inf", "--total must be a number, got inf"),
         ("--regex (?P<step>hello)", "has no line that matches --regex '(?P<step>hello)'"),
         ("--run=", "--run is the name"),
-        ("--job mine --what-if ,", "--what-if names no place"),
+        ("--job mine --what-if ,", "--what-if must name GPUs"),
     ],
 )
 def test_what_says_nothing_is_refused(command: Command, tmp_path: Path, options: str, words: str) -> None:

@@ -68,7 +68,7 @@ def exceeded(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:
             )
         if change.mid - 1 > most * (1 + 1e-12):
             is_sure = change.low - 1 > most
-            sentence = f"{quantity} {signed(change.mid - 1)}, more than the {percent(most)} that are allowed"
+            sentence = f"{quantity} {signed(change.mid - 1)}, more than the allowed {percent(most)}"
             beyond.append(Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)")))
     return (*beyond, *_changed(diff, allowed), *_over_dollars(diff, allowed), *_over_memory(diff, allowed))
 
@@ -95,9 +95,7 @@ def _changed(diff: "Diff", allowed: ChangeLimits) -> Iterator[Exceeded]:
             )
         if abs(change.mid - 1) > most * (1 + 1e-12):
             is_sure = change.low - 1 > most or 1 - change.high > most
-            sentence = (
-                f"{quantity} {signed(change.mid - 1)}, a change of more than the {percent(most)} that are allowed"
-            )
+            sentence = f"{quantity} {signed(change.mid - 1)}, a change of more than the allowed {percent(most)}"
             yield Exceeded(name, most, change.mid - 1, is_sure, sentence + ("" if is_sure else " (not sure)"))
 
 
@@ -113,7 +111,7 @@ def _over_dollars(diff: "Diff", allowed: ChangeLimits) -> Iterator[Exceeded]:
     increase = base.mid * (change.mid - 1)
     if increase > most * (1 + 1e-12):
         is_sure = base.mid * (change.low - 1) > most
-        sentence = f"cost +{show_dollars(increase)}, more than the {show_dollars(most)} that are allowed"
+        sentence = f"cost +{show_dollars(increase)}, more than the allowed {show_dollars(most)}"
         yield Exceeded("dollar_increase", most, increase, is_sure, sentence + ("" if is_sure else " (not sure)"))
 
 
@@ -121,7 +119,7 @@ def _over_memory(diff: "Diff", allowed: ChangeLimits) -> tuple[Exceeded, ...]:
     peak, most = diff.head.forecast.peak_bytes, allowed.most_memory_bytes
     if most is None or peak is None or peak.mid <= most:
         return ()
-    sentence = f"memory {show_bytes(peak.mid)}, more than the {show_bytes(most)} that are allowed"
+    sentence = f"memory {show_bytes(peak.mid)}, more than the allowed {show_bytes(most)}"
     is_sure = peak.low > most
     return (Exceeded("most_memory_bytes", most, peak.mid, is_sure, sentence + ("" if is_sure else " (not sure)")),)
 

@@ -144,11 +144,14 @@ class Diff(Displayed, Framed, Record):
         if change.low == change.high == 1:
             return "the step does not change"
         if change.low > 1:
-            return "the step is slower, surely"
+            return "the step is slower, at both ends of the interval"
         if change.high < 1:
-            return "the step is faster, surely"
-        direction = "slower" if change.mid > 1 else "faster" if change.mid < 1 else "as fast"
-        return f"the step is {direction} by the forecast, but the interval holds both ways"
+            return "the step is faster, at both ends of the interval"
+        if change.mid > 1:
+            return "the step is probably slower; the interval includes a faster one"
+        if change.mid < 1:
+            return "the step is probably faster; the interval includes a slower one"
+        return "the step takes as long; the interval includes slower and faster ones"
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Repository:
         """The one that a folder lies in."""
         ran = _git(folder, "rev-parse", "--show-toplevel")
         if ran.returncode:
-            raise BadInput(f"{folder} is in no git repository: a revision cannot be looked up there")
+            raise BadInput(f"{folder} is not in a git repository, so it has no revisions")
         return cls(Path(ran.stdout.strip()).resolve())
 
     def find(self, name: str) -> Revision:

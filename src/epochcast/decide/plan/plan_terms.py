@@ -95,7 +95,7 @@ class PlanTerms:
             return None
         reference = job.global_batch or job.batch if self.policy is None else self.policy.batch
         if reference is None:
-            raise BadInput("epochs are right for one batch: give `batch`, the one they are meant for")
+            raise BadInput("give `batch`: the batch that the number of epochs is meant for")
         return Learning(self.critical, reference)
 
     def variants(self, job: Job) -> tuple[tuple[Variant, Job], ...]:

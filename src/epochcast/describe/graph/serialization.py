@@ -308,7 +308,7 @@ def check_operands(op: Op, place: str) -> None:
     except BadInput as error:
         raise BadInput(f"{place}: {error}") from None
     except (IndexError, ValueError, ZeroDivisionError, OverflowError):
-        raise BadInput(f"{place}: a {op.kind.label} cannot have such operands") from None
+        raise BadInput(f"{place}: a {op.kind.label} does not take these operands") from None
 
 
 def _template(reader: _DocumentReader) -> Template:

@@ -120,7 +120,7 @@ def _framed(
     """Rows as frames. A file of whose first rows hardly any can be read is refused."""
     first = list(islice(all_rows, rows))
     if 2 * sum(map(bool, first)) <= len(first) and (first or not names):
-        raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: hardly any line of it can be read")
+        raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: most of its lines cannot be read")
     chunk: list[dict[str, Any]] = first
     while True:
         columns = dict.fromkeys(chain(names, *chunk))

@@ -47,7 +47,7 @@ def loader_causes(question: SpeedQuestion) -> Iterator[Suspect]:
         for workers in WORKERS:
             step = question.instead(workers=workers)
             if step is not None:
-                evidence = f"{workers} loader worker{'' if workers == 1 else 's'} per GPU decode too little{shown}"
+                evidence = f"{workers} loader worker{'' if workers == 1 else 's'} per GPU cannot keep up{shown}"
                 prior = question.prior_of("workers", COMMON) / len(WORKERS)
                 yield Suspect("data loading", step, prior, evidence, LOADER_TEST, is_idle)
     evidence = f"slow storage or preprocessing{shown}"

@@ -105,7 +105,7 @@ def compare(
         kinds = {name: kind for name, kind in kinds.items() if not kind.needs_physics}
     cuts = [split_of(name, past.jobs, seed) for name in (splits or default_splits(past.jobs))]
     if not cuts:
-        raise BadInput("no split can be made of this table; name one, like random or batch>64")
+        raise BadInput("no split suits this table; name one, like random or batch>64")
     fits = sum(fits_of(kind, () if is_tuned else kind.grid[:1]) for kind in kinds.values())
     total = fits * sum(len(cut.parts) for cut in cuts)
     tick = (lambda: None) if progress is None else counted(progress, total)

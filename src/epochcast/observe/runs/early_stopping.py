@@ -55,7 +55,7 @@ class StoppingRule:
         for part in text.split(","):
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or name not in _READERS:
-                raise BadInput(f"early stopping is written {_FORM}; {part.strip()!r} is no part of it")
+                raise BadInput(f"early stopping is written {_FORM}; {part.strip()!r} is not part of it")
             try:
                 settings[name] = _READERS[name](value)
             except ValueError:

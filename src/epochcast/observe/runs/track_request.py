@@ -61,9 +61,9 @@ class TrackRequest:
         if self.what_if is not None and self.job is None:
             raise BadInput("`what_if` needs `job`: what is trained, to forecast it elsewhere")
         if self.history is not None and self.job is None:
-            raise BadInput("`history` needs `job`: what is trained, to ask the past about it")
+            raise BadInput("`history` needs `job`: the job whose forecast it corrects")
         if self.what_if is not None and not self.what_if.strip(" ,"):
-            raise BadInput("`what_if` names no place; write like 4xV100,1xA100")
+            raise BadInput("`what_if` must name GPUs, like 4xV100,1xA100")
         if self.run is not None and not self.run.strip():
             raise BadInput("`run` is the name to keep the run under, got an empty one")
         if self.format is not None and self.pattern is not None:

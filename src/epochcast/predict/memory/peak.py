@@ -318,7 +318,7 @@ def step_on(
     a GPU has of the model (`memory_spreads`); the rest of it is the step's.
     """
     if device is not None and device.memory_bytes <= 0:
-        raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
+        raise BadInput(f"{device.name} has no memory size, so nobody can tell whether a step fits")
 
     def held(step: Trace) -> Lifetimes:
         lives = lifetimes(step, set_to_none=set_to_none, sums_in_place=sums_in_place)

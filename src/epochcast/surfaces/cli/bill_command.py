@@ -12,7 +12,7 @@ from epochcast.surfaces.cli.help_groups import GroupedCommand
 @app.command(
     cls=GroupedCommand,
     rich_help_panel=FORECASTS,
-    epilog="Examples: epochcast bill imagenet-3 · epochcast bill imagenet-3 --paid $41.20 --json",
+    epilog="Examples: epochcast bill imagenet-3 · epochcast bill imagenet-3 --paid 41.20 --json",
 )
 def bill(
     run: Annotated[str, typer.Argument(help="A tracked run, a name from `epochcast runs`.")],

@@ -136,7 +136,7 @@ def _view(
         with progress_bar("forecasting") as progress:
             return read_queue(queue or find_queue_file(), at, progress=progress).view(at, error)
     if queue is not None:
-        raise BadInput("a queue is a file or one that is run: give its file or --run, not both")
+        raise BadInput("give a queue file or --run, not both")
     from epochcast.observe.store.store_location import database_url, shown_url
     from epochcast.observe.store.store_opening import existing_store
 

@@ -14,7 +14,7 @@ from epochcast.surfaces.render.table_parts import INTERVAL, interval_cells, spee
 from epochcast.units import show_seconds
 
 _VERDICTS = {
-    NORMAL: "normal: inside the forecast's interval",
+    NORMAL: "normal, inside the forecast's interval",
     SLOWER: "slower than expected",
     FASTER: "faster than expected",
 }

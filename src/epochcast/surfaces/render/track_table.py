@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -10,6 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from epochcast.base.current_time import now
 from epochcast.base.notes import Importance, Note
 from epochcast.decide.plan.job_moves import Move
 from epochcast.observe.runs.drift import Drift
@@ -169,8 +169,8 @@ def _time_beside_steps(standing: Standing) -> Iterator[Note]:
 
 def _silence(standing: Standing) -> Iterator[Note]:
     """Of a log that has been silent for longer than its run had left."""
-    seen_at = standing.seen_at or datetime.now().astimezone()
-    silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
+    seen_at = standing.seen_at or now()
+    silent_seconds = (now() - seen_at).total_seconds()
     if silent_seconds > standing.remaining_seconds.high:
         sentence = f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: the run has finished or stopped"
         many = "{count} logs are silent, their runs have finished or stopped: {names}"

@@ -55,7 +55,7 @@ class Answering:
 
     def _diff(self, question: Mapping[str, Any], project: str) -> Answer:
         if not {"base", "head"} <= set(question):
-            raise BadInput("a diff is asked with two objects of options: base and head")
+            raise BadInput("a diff takes two objects of options: base and head")
         limits = read_options({name: question[name] for name in question if name not in ("base", "head")}, DIFF_LIMITS)
         sides = [self._read("forecast", question[side] or {}, project) for side in ("base", "head")]
         for side in sides:
