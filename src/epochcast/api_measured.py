@@ -61,7 +61,7 @@ def check(
     return replace(answer, forecast=with_read_notes(answer.forecast, notes))
 
 
-def _with_command(pid: int, config: str | Path | Sequence[str | Path], is_alone: bool) -> Sequence[str | Path]:
+def _with_command(pid: int, config: Sequence[str | Path], is_alone: bool) -> Sequence[str | Path]:
     """The command line of a process before the files of settings."""
     from epochcast.observe.check.observed_process import command_settings
 

@@ -11,19 +11,19 @@ what else the machine computes.
     data loading    every batch is fetched by a loader that sleeps
     accumulation    the step holds four passes, and the job is described with one
     accumulation bar    one of four passes is reported as a step, and the job is described with four
-    pauses          the process is stopped (SIGSTOP) for seconds at a time; recorded by `ec.track`, all by the clock
+    pauses          the process is stopped (SIGSTOP) now and then, in lines as `ec.track` records them
     compilation     compiled by torch.compile, and described as eager; and the other way round
     slow rank       two processes exchange gradients, and one of them has more to do
 """
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -32,7 +32,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from epochcast import track
 from epochcast.describe.graph.recipe import Recipe
 from epochcast.measure.bench.bench_networks import find_network
 from epochcast.measure.bench.torch_step import TorchStep
@@ -43,13 +42,13 @@ NETWORKS = (
     ("squeezenet1_1", 2, (3, 64, 64)),
     ("mobilenet_v2", 2, (3, 64, 64)),
 )
-RANKED = ("mnist_cnn", 16, None)
+RANKED = ("squeezenet1_1", 8, (3, 64, 64))
 COMPILED = ("mnist_cnn", 16, None)
 STEPS, WARM_UP, PASSES = 30, 3, 4
 SLOW_LOADER, SLOW_RANK = 1.5, 1.2
 """Seconds that the loader sleeps, and that the slow rank computes longer, in reference steps."""
-STOPS, STOPPED_STEPS = 2, 10.0
-"""How often the process is stopped, and for how many reference steps each time."""
+STOPS, STOPPED_SECONDS = 2, 1.0
+"""How often the process is stopped, and for how long each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def _trained(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[F
 def _step(name: str, batch: int, shape: tuple[int, ...] | None, is_compiled: bool = False) -> TorchStep:
     step = TorchStep(find_network(name, shape), Recipe(batch=batch, optimizer="sgd"), "cpu")
     if is_compiled:
-        step.module = torch.compile(step.module)
+        step.module.compile()
     for _ in range(WARM_UP):
         step()
     return step
@@ -142,20 +141,23 @@ def _log(timed: Sequence[tuple[float, float]]) -> str:
 
 
 def _paused(step: Callable[[], None]) -> tuple[float, str]:
-    """The median seconds of steps before and after, and the log of those while the process is stopped."""
-    seconds = []
+    """The median seconds of steps, and the log of others between which the process is stopped."""
+    seconds: list[float] = []
+    spans: list[float] = []
+    every = STEPS // (STOPS + 1)
+    for number in range(STEPS):
+        seconds.append(_timed(step))
+        stopped = _stopped() if number and number % every == 0 else 0.0
+        spans.append(stopped + _timed(step))
+    return median(seconds), _tracked(spans)
 
-    def by_the_clock() -> None:
-        for _ in range(STEPS // 2):
-            begin = time.perf_counter()
-            step()
-            seconds.append(time.perf_counter() - begin)
 
-    by_the_clock()
-    with _stopped_often(median(seconds)):
-        log = _tracked(step)
-    by_the_clock()
-    return median(seconds), log
+def _stopped() -> float:
+    """Seconds by the clock for which this process was stopped; another one wakes it."""
+    begin = time.perf_counter()
+    with subprocess.Popen(["sh", "-c", f"sleep {STOPPED_SECONDS}; kill -CONT {os.getpid()}"]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return time.perf_counter() - begin
 
 
 def _timed(step: Callable[[], None]) -> float:
@@ -165,27 +167,18 @@ def _timed(step: Callable[[], None]) -> float:
     return time.process_time() - begin
 
 
-def _tracked(step: Callable[[], None]) -> str:
-    """What `ec.track` records of so many steps."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "run.track.jsonl"
-        for _ in track(range(STEPS), job="run", total=STEPS, to=file):
-            step()
-        return file.read_text(encoding="utf-8")
-
-
-@contextmanager
-def _stopped_often(reference: float) -> Iterator[None]:
-    """Another process stops this one now and then."""
-    between, stopped = STEPS / (STOPS + 1) * reference, STOPPED_STEPS * reference
-    once = f"sleep {between}; kill -STOP {os.getpid()}; sleep {stopped}; kill -CONT {os.getpid()}"
-    script = f"for i in $(seq {STOPS}); do {once}; done"
-    with subprocess.Popen(["sh", "-c", script]):
-        yield
+def _tracked(spans: Sequence[float]) -> str:
+    """What `ec.track` records of steps that take so long."""
+    start = {"epochcast_track": 1, "job": "run", "attempt": 1, "at": 0.0, "start_step": 0, "rank": 0, "ranks": 1}
+    lines = [json.dumps(start | {"total_steps": STEPS, "steps_per_epoch": STEPS})]
+    for number, span in enumerate(spans, 1):
+        at = round(sum(spans[:number]), 6)
+        lines.append(json.dumps({"ec": "train", "step": number, "at": at, "steps": 1, "step_seconds": round(span, 6)}))
+    return "\n".join(lines)
 
 
 def _ranked(name: str, batch: int, shape: tuple[int, ...] | None) -> Iterator[FaultTraining]:
-    """Two ranks, each of which logs the time of its own passes before gradients are exchanged."""
+    """Two ranks, each of which logs its own time, that of exchanging gradients included."""
     for fault, slower in (("none", 0.0), ("slow rank", SLOW_RANK)):
         with tempfile.TemporaryDirectory() as folder:
             arguments = [sys.executable, "-m", "studies.check.fault_trainings", name, str(batch), folder, str(slower)]
@@ -205,6 +198,11 @@ def rank_main(name: str, batch: int, folder: Path, slower: float, rank: int) -> 
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     step = _step(name, batch, RANKED[2])
     reference, _ = _in_turn(step, step)
+
+    def exchange() -> None:
+        for parameter in step.module.parameters():
+            dist.all_reduce(parameter.grad)
+
     lines = [str(reference)]
     owns: list[float] = []
     for number in range(STEPS):
@@ -212,8 +210,7 @@ def rank_main(name: str, batch: int, folder: Path, slower: float, rank: int) -> 
         if rank == 1:
             time.sleep(slower * reference)
             own += slower * reference
-        for parameter in step.module.parameters():
-            dist.all_reduce(parameter.grad)
+        own += _timed(exchange)
         mean = sum([*owns, own]) / (number + 1)
         owns.append(own)
         place = f"{rank}: TRAIN [0][{number}/{STEPS}]"

@@ -72,6 +72,18 @@ def test_the_slowest_rank_is_compared_with_the_median() -> None:
     assert observed_reports(ranks, "ranks").signs.rank_factor == pytest.approx(1.5)
 
 
+# by hand: 1 s by the first rank's clock, 2.5 s of work of the other: that is what both wait for
+def test_a_step_takes_as_long_as_its_slowest_rank() -> None:
+    ranks = [
+        Report(step=float(step), clock_seconds=step * 1.0, rank=rank, step_seconds=2.5 if rank else 1.0)
+        for step in range(10)
+        for rank in range(2)
+    ]
+    observation = observed_reports(ranks, "ranks")
+    assert observation.seconds.mid == pytest.approx(2.5)
+    assert observation.signs.rank_factor == pytest.approx(2.5)
+
+
 def test_a_log_of_epochs_alone_counts_epochs() -> None:
     epochs = [Report(step=float(n), epoch=float(n), clock_seconds=120.0 * n) for n in range(1, 6)]
     observation = observed_reports(epochs, "epochs")

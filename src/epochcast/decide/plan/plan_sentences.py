@@ -85,10 +85,11 @@ def to_be_sure(answer: "Plan") -> str | None:
 def as_spot(spare: Candidate) -> str:
     """What the choice would take and cost on spare capacity."""
     assert spare.interruptions is not None
+    rate = f"{USUAL_INTERRUPTIONS_PER_HOUR:g}"
     return (
         f"As spot on {spare.offer.title} ({spare.offer.where}): {show_seconds(spare.total_seconds.mid)} for "
         f"{show_dollars(spare.dollars.mid)} with {spare.interruptions:.2g} expected restarts "
-        f"(assuming {USUAL_INTERRUPTIONS_PER_HOUR:g} interruptions per hour; --spot plans with it)."
+        f"(assuming {rate} interruptions per hour; --spot {rate} plans with it)."
     )
 
 

@@ -12,8 +12,8 @@ them:
                 loading data by itself
 
 Kernels and calls are separated by the names that cuBLAS, cuDNN, NCCL and CUDA give them (the patterns below). A trace
-of a CPU has no kernels: its signs are those of data and of being idle. The profiler itself slows the host, mostly steps with
-many small kernels, so that steps may be shorter without it.
+of a CPU has no kernels: its signs are those of data and of being idle. The profiler itself slows the host, mostly steps
+with many small kernels, so that steps may be shorter without it.
 """
 
 import gzip
@@ -77,7 +77,8 @@ def observed_trace(path: Path) -> Observation:
         )
     if not _covered([_span(event) for event in spans if event.get("cat") in _OF_THE_HOST], steps):
         raise BadInput(
-            f"{path} has no operators in its steps: a later cycle of the schedule replaced it; set repeat=1 in the schedule"
+            f"{path} has no operators in its steps: a later cycle of the schedule replaced it; set repeat=1 in the "
+            "schedule"
         )
     each = [(end - begin) * SECONDS_PER_TICK for begin, end in steps]
     middle = median(each)

@@ -41,10 +41,11 @@ class RunSigns(Record):
     """What an observation shows besides a speed; None where it does not show it. Fractions are of a step's time.
 
     `steps` were seen. `data_fraction` waited for data, in `idle_fraction` neither the host nor the GPU had an operator
-    to run, in `sync_fraction` the host waited for the GPU, `busy_fraction` had a kernel running, `exchange_fraction` a kernel that exchanges with other GPUs. `pause_fraction` of the time
-    between the first and the last report was no step. The first steps took `first_factor` times as long as later ones,
-    the slowest rank `rank_factor` times the median. `single_fraction` of the time in matrix products was in kernels of
-    plain float32. `device` is the GPU that the source names.
+    to run, in `sync_fraction` the host waited for the GPU, `busy_fraction` had a kernel running, `exchange_fraction` a
+    kernel that exchanges with other GPUs. `pause_fraction` of the time between the first and the last report was no
+    step. The first steps took `first_factor` times as long as later ones, the slowest rank `rank_factor` times the
+    median of the others. `single_fraction` of the time in matrix products was in kernels of plain float32. `device` is
+    the GPU that the source names.
     """
 
     steps: float | None = None

@@ -54,6 +54,8 @@ def observed_reports(reports: Iterable[Report], name: str) -> Observation:
         raise BadInput(f"{name} reports no training")
     unit = EPOCH if last.epoch is not None and last.epoch == last.step and last.total_steps is None else STEP
     seconds, signs = _pace(history, last, name)
+    if len(history.rank_seconds) > 1:  # where ranks time their own work, a step takes as long as the slowest
+        seconds = seconds.scaled(max(1.0, max(history.rank_seconds.values()) / seconds.mid))
     return Observation(name, seconds, unit, LOG, signs=replace(signs, steps=last.step if unit == STEP else None))
 
 
@@ -99,6 +101,6 @@ def _steady(spans: Spans, signs: RunSigns) -> tuple[Interval, RunSigns]:
 
 
 def _rank_factor(history: History) -> float | None:
-    """The slowest rank over the median of all; None where fewer than two report."""
-    each = history.rank_seconds.values()
-    return max(each) / median(each) if len(each) > 1 else None
+    """The slowest rank over the median of the others; None where fewer than two report."""
+    *others, slowest = sorted(history.rank_seconds.values()) or [0.0]
+    return slowest / median(others) if others else None

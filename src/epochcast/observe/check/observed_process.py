@@ -65,8 +65,9 @@ class RunningProcess:
 
 
 def command_settings(pid: int, is_alone: bool, proc: Path = PROC) -> tuple[Path, ...]:
-    """The command line of a process as a file of settings; nothing where it is that of no trainer. Refused where nothing
-    else says what is trained (`is_alone`).
+    """The command line of a process as a file of settings; nothing where it is that of no trainer.
+
+    Refused where nothing else says what is trained (`is_alone`).
     """
     path = proc / str(pid) / "cmdline"
     try:
