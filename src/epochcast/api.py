@@ -260,8 +260,7 @@ def advise_placement(
     job, where, notes = job_and_where(advise_placement, model, options, placement, config)
     where = _sharded(where)
     session = session_for(session, cost_model, None)
-    answer = solve_placement(job, placement or placement_of(where, job, session), session)
-    return replace(answer, warnings=(*answer.warnings, *notes))
+    return with_read_notes(solve_placement(job, placement or placement_of(where, job, session), session), notes)
 
 
 @takes(ScalingRequest, Job, Where)

@@ -70,7 +70,8 @@ class PostTraining(Displayed, Framed, Record):
     nobody said how many prompts there are.
 
     >>> import epochcast as ec
-    >>> answer = ec.post_train("llama3_2_1b", device="H100", algorithm="dpo", prompts_per_step=8, prompt=256, response="256")
+    >>> asked = {"algorithm": "dpo", "prompts_per_step": 8, "prompt": 256, "response": "256"}
+    >>> answer = ec.post_train("llama3_2_1b", device="H100", **asked)
     >>> [part.name for part in answer.parts]
     ['reference', 'update']
     """
