@@ -1,5 +1,7 @@
 """How a post-training job shares its GPUs."""
 
+from typing import Any
+
 import pytest
 
 import epochcast as ec
@@ -7,7 +9,7 @@ from epochcast import api
 from epochcast.decide.advise.placement_advice import PlacementAdvice
 from epochcast.errors import BadInput
 
-ASKED = {
+ASKED: dict[str, Any] = {
     "device": "H100",
     "gpus": 4,
     "algorithm": "grpo",

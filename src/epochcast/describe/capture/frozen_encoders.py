@@ -14,6 +14,7 @@ from functools import partial
 
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.diffusers_models import DiffusionModel, diffusion_model_of, is_picture_model, latent_of
+from epochcast.describe.capture.hub import UNET_NOTE
 from epochcast.describe.capture.model import BuiltModel, Model
 from epochcast.describe.capture.sample_contents import ALL, PICTURES, TEXT
 from epochcast.describe.capture.zoo.diffusion_encoders import picture_encoder, text_encoder
@@ -77,7 +78,10 @@ class EncodedModel:
             tuple(growth for each in passes for growth in each.template.growths) + step.template.growths,
         )
         contents = " · ".join(filter(None, (step.contents, _LABELS[self.which])))
-        return replace(step, template=template, parameters=(*parameters, *step.parameters), contents=contents)
+        notes = tuple(note for note in step.notes if note != UNET_NOTE)
+        return replace(
+            step, template=template, parameters=(*parameters, *step.parameters), contents=contents, notes=notes
+        )
 
 
 def _frozen(parameter: Parameter, kept: DType) -> Parameter:
