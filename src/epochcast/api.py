@@ -253,14 +253,11 @@ def advise_placement(
     session: Session | None = None,
     **options: Any,
 ) -> PlacementAdvice:
-    """How a post-training job shares its GPUs between generation and training: colocated or split, in turn or
-    asynchronous, the fastest that fits first.
-    """
+    """How a post-training job shares its GPUs between generation and training, the fastest way that fits first."""
     job, where, notes = job_and_where(advise_placement, model, options, placement, config)
     where = _sharded(where)
     session = session_for(session, cost_model, None)
-    answer = solve_placement(job, placement or placement_of(where, job, session), session)
-    return replace(answer, warnings=(*answer.warnings, *notes))
+    return with_read_notes(solve_placement(job, placement or placement_of(where, job, session), session), notes)
 
 
 @takes(ScalingRequest, Job, Where)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from epochcast.base.options import options_of
+from epochcast.decide.advise.placement_advice import PlacementAdvice
 from epochcast.decide.scaling import Scaling
 from epochcast.describe.capture.workload import WORKLOAD_NAMES, as_workload
 from epochcast.errors import BadInput, UnknownOption
@@ -114,7 +115,7 @@ def setting_paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
     return (config,) if isinstance(config, str | Path) else config
 
 
-Noted = TypeVar("Noted", Forecast, Generation, PostTraining, Scaling)
+Noted = TypeVar("Noted", Forecast, Generation, PlacementAdvice, PostTraining, Scaling)
 
 
 def with_read_notes(answer: Noted, notes: tuple[str, ...]) -> Noted:

@@ -1,5 +1,7 @@
 """How a post-training job shares its GPUs."""
 
+from typing import Any
+
 import pytest
 
 import epochcast as ec
@@ -7,7 +9,7 @@ from epochcast import api
 from epochcast.decide.advise.placement_advice import PlacementAdvice
 from epochcast.errors import BadInput
 
-ASKED = {
+ASKED: dict[str, Any] = {
     "device": "H100",
     "gpus": 4,
     "algorithm": "grpo",
@@ -50,7 +52,7 @@ def test_each_way_is_what_forecast_says(advice: PlacementAdvice) -> None:
 
 
 def test_what_generates_nothing_and_a_plan_are_refused_in_one_line() -> None:
-    with pytest.raises(BadInput, match="^dpo generates nothing"):
+    with pytest.raises(BadInput, match=r"^dpo generates nothing"):
         api.advise_placement("gpt2", device="H100", algorithm="dpo", prompts_per_step=4, prompt=64, response="64")
     with pytest.raises(BadInput, match=r"answered by `epochcast forecast` and `epochcast advise`$"):
         api.plan("gpt2", algorithm="grpo", prompts_per_step=4, prompt=64, response="64", samples=100)

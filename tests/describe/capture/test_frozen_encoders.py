@@ -1,5 +1,7 @@
 """Text encoders and autoencoder in front of a diffusion network."""
 
+from typing import Any
+
 import pytest
 
 import epochcast as ec
@@ -47,7 +49,7 @@ def test_encoders_run_forward_alone_in_half_beside_the_step() -> None:
 
 
 def test_pictures_and_prompts_cost_time_and_memory() -> None:
-    options = {"device": "A100", "batch": 2, "lora": 8}
+    options: dict[str, Any] = {"device": "A100", "batch": 2, "lora": 8}
     cached, text, both = (ec.forecast("sd15_unet", encoders=which, **options) for which in ("cached", "text", "all"))
     assert cached.step_seconds.mid < text.step_seconds.mid < both.step_seconds.mid
     assert cached.peak_bytes is not None

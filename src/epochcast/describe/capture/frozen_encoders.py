@@ -14,6 +14,7 @@ from functools import partial
 
 from epochcast.base.caching import Cache
 from epochcast.describe.capture.diffusers_models import DiffusionModel, diffusion_model_of, is_picture_model, latent_of
+from epochcast.describe.capture.hub import UNET_NOTE
 from epochcast.describe.capture.model import BuiltModel, Model
 from epochcast.describe.capture.sample_contents import ALL, PICTURES, TEXT
 from epochcast.describe.capture.zoo.diffusion_encoders import picture_encoder, text_encoder
@@ -71,13 +72,16 @@ class EncodedModel:
         own = Recipe(recipe.batch, mode="forward", precision=half, attention=recipe.attention)
         passes = [encoder.trace(own) for encoder in self.encoders]
         kept = products if products in _HALVES else DType.FLOAT32
-        parameters = tuple(_frozen(each, kept) for one in passes for each in one.parameters)
+        parameters = tuple(_frozen(each, kept) for passed in passes for each in passed.parameters)
         template = Template(
             tuple(op for each in passes for op in each.template.base) + step.template.base,
             tuple(growth for each in passes for growth in each.template.growths) + step.template.growths,
         )
         contents = " · ".join(filter(None, (step.contents, _LABELS[self.which])))
-        return replace(step, template=template, parameters=(*parameters, *step.parameters), contents=contents)
+        notes = tuple(note for note in step.notes if note != UNET_NOTE)
+        return replace(
+            step, template=template, parameters=(*parameters, *step.parameters), contents=contents, notes=notes
+        )
 
 
 def _frozen(parameter: Parameter, kept: DType) -> Parameter:
@@ -85,23 +89,24 @@ def _frozen(parameter: Parameter, kept: DType) -> Parameter:
 
 
 def _encoders(kind: DiffusionModel, text: str, input_shape: tuple[int, ...] | None, which: str) -> list[BuiltModel]:
-    made: list[BuiltModel] = []
+    encoders: list[BuiltModel] = []
     if which in (TEXT, ALL):
         if not kind.encoders:
             raise BadInput(f"the text encoders of {text} are not known: give --encoders cached")
-        made += [BuiltModel(name, partial(_text, name, tokens)) for name, tokens in kind.encoders.items()]
+        encoders += [BuiltModel(name, partial(_text, name, tokens)) for name, tokens in kind.encoders.items()]
     if which in (PICTURES, ALL):
         latent = latent_of(kind, input_shape, text)
         if not is_picture_model(kind):
             raise BadInput(f"the autoencoder of {text} is not known: give --encoders text, or cached")
         build: Callable[[int], Graph] = partial(_pictures, latent)
-        made.append(BuiltModel("vae", build))
-    return made
+        encoders.append(BuiltModel("vae", build))
+    return encoders
 
 
 def _text(name: str, tokens: int, batch: int) -> Graph:
     return text_encoder(batch, name, tokens)
 
 
-def _pictures(latent: tuple[int, int, int], batch: int) -> Graph:
-    return picture_encoder(batch, *latent)
+def _pictures(latent: tuple[int, ...], batch: int) -> Graph:
+    channels, height, width = latent
+    return picture_encoder(batch, channels, height, width)

@@ -219,7 +219,7 @@ _DEBERTA = (
 )
 _BART = "hf:BartConfig(d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12, "
 _PAIRS = "both towers; the loss between all pairs of a batch is left out"
-_UNET = "the U-Net alone: text encoder and autoencoder are frozen, their results taken as computed beforehand"
+UNET_NOTE = "the U-Net alone: text encoder and autoencoder are frozen, their results taken as computed beforehand"
 _SENTENCES = "the body alone: what is trained on its output is yours to add"
 
 HUB: Mapping[str, HubModel] = {
@@ -433,11 +433,16 @@ HUB: Mapping[str, HubModel] = {
     "openai/clip-vit-base-patch16": HubModel("clip_vit_b_16", 149_620_737, note=_PAIRS),
     "openai/clip-vit-large-patch14": HubModel("clip_vit_l_14", 427_616_513, note=_PAIRS),
     "stable-diffusion-v1-5/stable-diffusion-v1-5": HubModel(
-        "sd15_unet", 859_520_964, ("runwayml/stable-diffusion-v1-5", "CompVis/stable-diffusion-v1-4", "sd1.5"), _UNET
+        "sd15_unet",
+        859_520_964,
+        ("runwayml/stable-diffusion-v1-5", "CompVis/stable-diffusion-v1-4", "sd1.5"),
+        UNET_NOTE,
     ),
-    "stabilityai/stable-diffusion-2-1": HubModel("sd21_unet", 865_910_724, ("stabilityai/stable-diffusion-2",), _UNET),
+    "stabilityai/stable-diffusion-2-1": HubModel(
+        "sd21_unet", 865_910_724, ("stabilityai/stable-diffusion-2",), UNET_NOTE
+    ),
     "stabilityai/stable-diffusion-xl-base-1.0": HubModel(
-        "sdxl_unet", 2_567_463_684, ("sdxl", "stable-diffusion-xl"), _UNET
+        "sdxl_unet", 2_567_463_684, ("sdxl", "stable-diffusion-xl"), UNET_NOTE
     ),
     "facebook/convnext-tiny-224": HubModel("hf:ConvNextConfig(num_labels=1000)", 28_589_128),
     "facebook/dinov2-base": HubModel(

@@ -1,7 +1,7 @@
 """How a script fine-tunes: adapters (PEFT), quantised weights, and the configs of TRL, read call by call."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -54,11 +54,7 @@ class FineTuning:
             self.not_modelled.append(f"{last} ({line}: the model is forecast without it)")
             self.read_configs.add(_ADAPTER if root == "peft" else _QUANTISED)
             return True
-        read = _READERS.get((root, last))
-        if root == "peft" and last in ADAPTERS:
-            read = partial(read_adapter, last)
-        if root == "unsloth" and last == "get_peft_model":
-            read = read_unsloth
+        read = _reader(root, last)
         if read is None:
             return False
         self.read_configs.add(_QUANTISED if root == "transformers" else _ADAPTER)
@@ -139,6 +135,18 @@ class FineTuning:
         self.entries += [replace(setting, key=line) for setting in settings.settings]
         self.not_modelled += settings.not_modelled
         self.notes += settings.notes
+
+
+_Read = Callable[[str, Mapping[str, Any], frozenset[str]], ConfigSettings]
+
+
+def _reader(root: str, last: str) -> _Read | None:
+    """What reads a config, by the package and the name of its class or function."""
+    if root == "peft" and last in ADAPTERS:
+        return partial(read_adapter, last)
+    if root == "unsloth" and last == "get_peft_model":
+        return read_unsloth
+    return _READERS.get((root, last))
 
 
 def _is_none(expression: ast.expr) -> bool:

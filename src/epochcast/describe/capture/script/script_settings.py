@@ -18,7 +18,7 @@ from epochcast.describe.capture.config.preference_settings import ALGORITHM_OF_C
 from epochcast.describe.capture.config.setting import ConfigSetting, ConfigSettings, Reader, problem_of
 from epochcast.describe.capture.config.trainers.ultralytics import ULTRALYTICS
 from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
-from epochcast.describe.capture.config.trl_config import CHECKPOINTING, TRL_CONFIGS, TRL_KEYS
+from epochcast.describe.capture.config.trl_config import TRL_CONFIGS, TRL_KEYS
 from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
 from epochcast.describe.capture.script.script_calls import UNREAD, arguments, plain, readable
 from epochcast.describe.capture.script.script_models import ScriptNames
@@ -32,6 +32,7 @@ from epochcast.describe.capture.script.syntax_tree import (
     syntax_tree,
     too_deep,
 )
+from epochcast.describe.capture.script.trainer_arguments import DEFAULT_KEYS, MATTERS
 from epochcast.errors import BadInput, EpochcastError
 
 _LIGHTNING = ("lightning", "pytorch_lightning")
@@ -182,10 +183,10 @@ class _ScriptReading:
             return
         unread = [name for name, value in keywords.items() if value is UNREAD]
         for setting in settings:
-            if setting.is_default and _DEFAULT_KEYS.get(setting.option, frozenset()) & set(unread):
+            if setting.is_default and DEFAULT_KEYS.get(setting.option, frozenset()) & set(unread):
                 continue  # it is said, and not known
             self.entries.append(ConfigSetting(setting.option, setting.value, line, setting.is_default, setting.problem))
-        matters = [name for name in unread if name in _MATTERS]
+        matters = [name for name in unread if name in MATTERS]
         if matters:
             self.notes.append(f"{line}: {', '.join(matters)}: known only when the script runs")
 
@@ -441,29 +442,3 @@ def _is_training(call: ast.Call) -> bool:
         k.arg == "shuffle" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
     )
     return is_shuffled or any("train" in name.casefold() for name in names)
-
-
-# Arguments of trainers that change what is forecast, and which defaults one of them replaces.
-_MATTERS = frozenset(
-    (
-        *(
-            "per_device_train_batch_size",
-            "gradient_accumulation_steps",
-            "num_train_epochs",
-            "max_steps",
-            "bf16",
-            "fp16",
-        ),
-        *("optim", "deepspeed", "fsdp", *CHECKPOINTING, "precision", "devices", "num_nodes", "strategy"),
-        *("accumulate_grad_batches", "max_epochs", "max_length", "max_seq_length", "packing"),
-        *("use_liger_kernel", "padding_free", "activation_offloading", "model_init_kwargs"),
-    )
-)
-_DEFAULT_KEYS: Mapping[str, frozenset[str]] = {
-    "batch": frozenset({"per_device_train_batch_size"}),
-    "epochs": frozenset({"num_train_epochs", "max_steps"}),
-    "optimizer": frozenset({"optim"}),
-    "precision": frozenset({"bf16", "fp16"}),
-    "checkpointing": frozenset(CHECKPOINTING),
-    "input_shape": frozenset({"max_length", "max_seq_length"}),
-}
