@@ -55,8 +55,8 @@ the networks between GPUs were fitted on some of these sources, too ([many GPUs]
 Picks meet both targets. The most frequent miss of the cheapest is one cluster (sia_sosp23) whose steps took less than
 half as long per sample on two nodes as on one GPU; that of the fastest is a TITAN RTX that one source measured slower
 than an RTX 2080 Ti, against its data sheet. Where every step of a source was left out, picks of the fastest are right
-in two of three cases, and a wrong one costs much: recurrent networks in half were timed by one source alone. Measure
-two rivals before you rent for long, as the answer of `epochcast plan` says; `--sure 90%` counts the high end."""
+in two of three cases, and a wrong one costs much. Measure two rivals before you rent for long, as the answer of
+`epochcast plan` says; `--sure 90%` counts the high end."""
 GOALS = ("fastest", "cheapest")
 # Other numbers of a forecast that a plan could go by, instead of its middle.
 WAYS: dict[str, Callable[[Interval], float]] = {
