@@ -132,10 +132,11 @@ def carried(batches: Sequence[GivenBatch], part: CarriedPart) -> dict[str, NDArr
 def figures(part: CarriedPart, logs: dict[str, NDArray[np.float64]]) -> list[CarriedFigures]:
     """By source, and of all."""
     everything = {**logs, "all": np.concatenate(list(logs.values()))}
-    return [
-        CarriedFigures(part.name, source, len(each), *np.exp(np.quantile(each, [0.05, 0.5, 0.95])), part.held(each))
-        for source, each in everything.items()
-    ]
+    lines = []
+    for source, each in everything.items():
+        p5, median, p95 = np.exp(np.quantile(each, [0.05, 0.5, 0.95])).tolist()
+        lines.append(CarriedFigures(part.name, source, len(each), p5, median, p95, part.held(each)))
+    return lines
 
 
 if __name__ == "__main__":
