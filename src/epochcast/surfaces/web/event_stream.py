@@ -26,8 +26,9 @@ from epochcast.surfaces.web.metrics import Metrics
 from epochcast.surfaces.web.problems import Problem, log
 
 LOOK_SECONDS = 1.0
-# Of the time at most this share is spent on looking.
+# Of the time about this share is spent on looking, but nobody waits longer than this for news.
 LOOK_FRACTION = 0.05
+MOST_WAIT_SECONDS = 10.0
 # A comment so often, so that proxies keep the connection open, the server sees who has gone, and who may no longer
 # listen is sent away.
 BEAT_SECONDS = 5.0
@@ -100,10 +101,11 @@ class Live:
     async def _look_on(self) -> None:
         took = 0.0
         while True:
-            await asyncio.sleep(max(LOOK_SECONDS, took / LOOK_FRACTION))
+            await asyncio.sleep(min(MOST_WAIT_SECONDS, max(LOOK_SECONDS, took / LOOK_FRACTION)))
             began = time.monotonic()
             if not self._listeners:
                 self._seen.clear()
+                self._since_seconds, took = time.time(), 0.0  # who listens next has fetched what was before
                 continue
             try:
                 await self._look()
