@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 PORT = "8642"
-MOST_SECONDS = 300
+MOST_SECONDS = 900
 _ENDED = re.compile(r"\n?<ended (\d+)>\n")
 
 Matches = Callable[[Path, str], None]
