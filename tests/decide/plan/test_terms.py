@@ -104,7 +104,7 @@ def test_a_critical_batch_makes_automatic_batches_smaller() -> None:
 
 
 def test_epochs_are_meant_for_some_batch() -> None:
-    with pytest.raises(BadInput, match="give `batch`, the one they are meant for"):
+    with pytest.raises(BadInput, match="give `batch`: the batch that the number of epochs is meant for"):
         planned(critical_batch=100)
     with pytest.raises(BadInput, match="batch policy 'scale' needs a batch"):
         planned(batch_policy="scale")
