@@ -16,9 +16,16 @@ from epochcast.surfaces.cli.command_line import run
 # Options of every group of a job, those that plan and advise once did not know among them.
 JOBS: dict[str, dict[str, Any]] = {
     "mixed": {"model": "resnet18", "precision": "amp", "optimizer": "momentum", "samples": 50_000, "epochs": 3},
-    "tensorflow": {"model": "resnet18", "framework": "tensorflow", "samples": 50_000, "channels_last": True},
+    "tensorflow": {
+        "model": "resnet18",
+        "precision": "fp32",  # assumed, it is noted by `forecast` alone, which says what another would give
+        "framework": "tensorflow",
+        "samples": 50_000,
+        "channels_last": True,
+    },
     "accumulated": {
         "model": "bert_base",
+        "precision": "fp32",
         "accumulate": 2,
         "samples": 10_000,
         "attention": "eager",

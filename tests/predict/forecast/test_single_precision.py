@@ -96,4 +96,4 @@ def test_only_nvidia_rounds_by_default() -> None:
 
 def test_the_answer_keeps_the_name_that_was_asked_for() -> None:
     answer = ec.forecast("resnet18", device="A100", batch=8, framework="tensorflow")
-    assert answer.precision == "fp32" and not any("fp32" in warning for warning in answer.warnings)
+    assert answer.precision == "fp32" and not any("fp32_strict" in warning for warning in answer.warnings)

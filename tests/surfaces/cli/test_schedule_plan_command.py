@@ -105,7 +105,7 @@ def test_a_job_without_a_command_has_no_file_and_the_others_do(command: Command,
     rows = (job("a"), {key: value for key, value in job("b").items() if key != "command"})
     queue.write_text(json.dumps(document(*rows)), encoding="utf-8")
     ran = command(f"schedule plan {queue} --policy edf --draws 1 --skypilot {tmp_path / 'sky'} --json")
-    assert ran.code == 2 and "job 'b': it has no command" in ran.err
+    assert ran.code == 2 and "job 'b': it has no start command" in ran.err
     assert [path.name for path in (tmp_path / "sky").iterdir()] == ["001-a.yaml"]
 
 

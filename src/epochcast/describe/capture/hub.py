@@ -415,13 +415,6 @@ HUB: Mapping[str, HubModel] = {
     "google/gemma-2-9b": HubModel("gemma2_9b", 9_241_705_984, ("google/gemma-2-9b-it",)),
     "google/gemma-2-27b": HubModel(SIZED["gemma2_27b"], 27_227_128_320, ("google/gemma-2-27b-it",)),
     "google/gemma-3-1b-pt": HubModel(SIZED["gemma3_1b"], 999_885_952, ("google/gemma-3-1b-it", "google/gemma-3-1b")),
-    "openai/gpt-oss-20b": HubModel("gpt_oss_20b", 20_914_757_184),
-    "openai/gpt-oss-120b": HubModel("gpt_oss_120b", 116_829_156_672),
-    "deepseek-ai/DeepSeek-V3": HubModel(
-        "deepseek_v3",
-        671_026_404_352,
-        ("deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3-Base", "deepseek-ai/DeepSeek-V3.1"),
-    ),
     # images
     "google/vit-base-patch16-224": HubModel(
         "vit_b_16", 86_567_656, ("google/vit-base-patch16-224-in21k", "facebook/deit-base-patch16-224")

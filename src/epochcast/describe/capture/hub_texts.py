@@ -50,6 +50,13 @@ _YI = "Yi {}, 01.AI 2024"
 _DEEPSEEK = "DeepSeek {}, 2024"
 
 TEXTS: Mapping[str, Row] = {
+    "openai/gpt-oss-20b": ("gpt_oss_20b", 20_914_757_184, ()),
+    "openai/gpt-oss-120b": ("gpt_oss_120b", 116_829_156_672, ()),
+    "deepseek-ai/DeepSeek-V3": (
+        "deepseek_v3",
+        671_026_404_352,
+        ("deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3-Base", "deepseek-ai/DeepSeek-V3.1"),
+    ),
     # Llama and its kin
     "huggyllama/llama-30b": (
         decoder_entry(f"Llama 30B, {_LLAMA}", 60, 6656, 52, 52, 17920, 32000, context=2048),
