@@ -5,12 +5,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.schedule.engines.conftest import Place, until
 
+import epochcast as ec
+from epochcast.decide.handover.ray_job import ray_job
+from epochcast.decide.handover.resource_request import request_of
 from epochcast.observe.store.store import Store
 from epochcast.observe.store.store_opening import open_store
 from epochcast.schedule.engines.executor import StartOrder
@@ -243,3 +247,25 @@ def test_a_program_of_ray_has_its_gpus_in_a_placement_group_on_one_node(ray_plac
     node = story.queue.machines[0].node
     assert first == second == node
     assert {one, other} == {"0", "1"}
+
+
+def test_what_hand_over_writes_for_ray_runs_with_its_gpus(ray_cluster: Any) -> None:
+    from ray.job_submission import JobSubmissionClient
+
+    node = ray_cluster.add_node(num_cpus=2, num_gpus=2, object_store_memory=100 * 2**20)
+    try:
+        script = "import os; print('gpus', os.environ.get('CUDA_VISIBLE_DEVICES'))"
+        forecast = ec.forecast("resnet18", device="V100", batch=8, samples=8000, gpus=2)
+        request = replace(request_of(forecast, command=f'{sys.executable} -c "{script}"'), cpus=2, memory_bytes=2**20)
+        spec = json.loads(ray_job(request))
+        spec["runtime_env"] = {}  # nothing of this folder is needed
+        client = JobSubmissionClient(f"http://{ray_cluster.head_node.webui_url}")
+        job = client.submit_job(**spec)
+        until(lambda: client.get_job_status(job).is_terminal(), "the job of Ray ends", seconds=240)
+        logs = client.get_job_logs(job)
+        assert client.get_job_status(job).value == "SUCCEEDED", logs
+        assert "gpus 0,1" in logs
+        metadata = client.get_job_info(job).metadata or {}
+        assert metadata["epochcast_placement"] == "2 × V100-SXM2-16GB"
+    finally:
+        ray_cluster.remove_node(node)

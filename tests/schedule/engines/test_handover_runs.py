@@ -1,6 +1,8 @@
-"""What hand-over writes runs: torchrun over two nodes of a real Slurm, and a job on a real Ray."""
+"""What hand-over writes runs: torchrun over two nodes of a real Slurm.
 
-import json
+The job for Ray is in test_engines.py: two clusters of Ray on one machine get in each other's way.
+"""
+
 import re
 import subprocess
 import sys
@@ -8,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.ports import free_port
@@ -16,7 +17,6 @@ from tests.schedule.engines.slurm_cluster import SlurmCluster
 
 import epochcast as ec
 from epochcast.decide.handover import launchers
-from epochcast.decide.handover.ray_job import ray_job
 from epochcast.decide.handover.resource_request import Request, request_of
 from epochcast.decide.handover.slurm_script import slurm as slurm_script
 
@@ -100,24 +100,3 @@ def test_a_plain_command_is_a_task_per_gpu_of_slurm(slurm: SlurmCluster, tmp_pat
     log = submitted(slurm, small(f"{sys.executable} count.py {tmp_path}", gpus=4, nodes=2), tmp_path)
     said = sorted(file.read_text() for file in tmp_path.glob("task-*"))
     assert said == ["4 on n1", "4 on n1", "4 on n2", "4 on n2"], log
-
-
-def test_a_job_of_ray_runs_with_its_gpus(ray_cluster: Any, tmp_path: Path) -> None:
-    from ray.job_submission import JobSubmissionClient
-
-    node = ray_cluster.add_node(num_cpus=2, num_gpus=2, object_store_memory=100 * 2**20)
-    try:
-        script = "import os, torch; print('gpus', os.environ.get('CUDA_VISIBLE_DEVICES'))"
-        request = replace(small(f'{sys.executable} -c "{script}"', gpus=2, nodes=1), memory_bytes=2**20)
-        spec = json.loads(ray_job(request))
-        spec["runtime_env"] = {}  # nothing of this folder is needed
-        client = JobSubmissionClient(f"http://{ray_cluster.head_node.webui_url}")
-        job = client.submit_job(**spec)
-        until(lambda: client.get_job_status(job).is_terminal(), "the job of Ray")
-        logs = client.get_job_logs(job)
-        assert client.get_job_status(job).value == "SUCCEEDED", logs
-        assert "gpus 0,1" in logs
-        metadata = client.get_job_info(job).metadata or {}
-        assert metadata["epochcast_placement"] == "2 × V100-SXM2-16GB"
-    finally:
-        ray_cluster.remove_node(node)
