@@ -32,8 +32,8 @@ OF_ONE_RUN = "runs NAME"
 """`runs` answers differently where it is asked for one."""
 OF_SHARED_RUNS = "fit --shared"
 """`fit` answers differently where it reads files that users share."""
-GENERATES, POST_TRAINS = "forecast generate", "forecast grpo"
-"""`forecast` answers differently where a job generates text, and where it trains from rewards."""
+GENERATES, POST_TRAINS, SPLITS = "forecast generate", "forecast grpo", "advise grpo"
+"""`forecast` answers differently where a job generates text and where it trains from rewards; so does `advise`."""
 IS_A_SCHEMA = "jobs schema"
 """Prints a schema, and so has none."""
 
@@ -44,6 +44,10 @@ TRACKED = "track train.log --total 4000 --job imagenet --run first"
 # The last line is the question; those before it prepare it.
 KEPT: Mapping[str, tuple[str, ...]] = {
     "advise": ("advise resnet50 --device V100 --cpus 8 --loader-seconds 8ms",),
+    SPLITS: (
+        "advise llama3_2_1b --device H100 --gpus 4 --algorithm grpo --prompts-per-step 32 --generations 4 "
+        "--prompt 256 --response 300",
+    ),
     "afford": ("afford --budget 20 --clouds aws --devices T4 --gpus 1 --dataset cifar10 resnet18 resnet50",),
     "bench collectives": ("bench collectives --device cpu --ranks 2 --sizes 4KiB --out m.jsonl",),
     "bench loader": ("bench loader --batch 2 --budget 1s --out m.jsonl",),
@@ -258,6 +262,6 @@ def _with_json(command: Any, path: tuple[str, ...]) -> Iterator[str]:
 
 def test_every_command_with_json_has_a_kept_answer_and_a_schema() -> None:
     kept = {path.stem.replace("_", " ") for path in GOLDEN.glob("*.json")}
-    variants = {OF_ONE_RUN, OF_SHARED_RUNS, GENERATES, POST_TRAINS}
+    variants = {OF_ONE_RUN, OF_SHARED_RUNS, GENERATES, POST_TRAINS, SPLITS}
     assert kept == set(KEPT) == {*commands_with_json(), *variants} == {*ANSWERS, IS_A_SCHEMA}
     assert MASKED.keys() <= KEPT.keys()
