@@ -219,7 +219,7 @@ def not_modelled(why: str = "") -> Row:
 
 
 def parallel(why: str) -> Row:
-    """A number of GPUs that share something in a way that is not accounted for, where it is above 1."""
+    """The degree of a kind of parallelism that is not modelled; named where it is above 1."""
 
     def read(reader: Reader, key: str) -> None:
         if (reader.integer(key) or 1) > 1:
